@@ -1,0 +1,66 @@
+"""seedrank: personalized PageRank for many weighted seed sets at once, from Parquet to Parquet.
+
+Everything the command line does is one call here, with the same words. Names are loaded on first use, so that
+``import seedrank`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from seedrank._version import __version__
+
+if TYPE_CHECKING:
+    from seedrank.io.graphstore import GraphStore
+    from seedrank.io.graphstore import open_graph_store as open_graph
+    from seedrank.jobs.build import build
+    from seedrank.jobs.check import CheckReport, check
+    from seedrank.jobs.demo import demo
+    from seedrank.jobs.info import info
+    from seedrank.jobs.plan import Plan, plan
+    from seedrank.jobs.results import Run, open_run
+    from seedrank.jobs.score import score
+
+_HOME = {
+    "GraphStore": ("seedrank.io.graphstore", "GraphStore"),
+    "open_graph": ("seedrank.io.graphstore", "open_graph_store"),
+    "build": ("seedrank.jobs.build", "build"),
+    "CheckReport": ("seedrank.jobs.check", "CheckReport"),
+    "check": ("seedrank.jobs.check", "check"),
+    "demo": ("seedrank.jobs.demo", "demo"),
+    "info": ("seedrank.jobs.info", "info"),
+    "Plan": ("seedrank.jobs.plan", "Plan"),
+    "plan": ("seedrank.jobs.plan", "plan"),
+    "Run": ("seedrank.jobs.results", "Run"),
+    "open_run": ("seedrank.jobs.results", "open_run"),
+    "score": ("seedrank.jobs.score", "score"),
+}
+
+__all__ = [
+    "CheckReport",
+    "GraphStore",
+    "Plan",
+    "Run",
+    "__version__",
+    "build",
+    "check",
+    "demo",
+    "info",
+    "open_graph",
+    "open_run",
+    "plan",
+    "score",
+]
+
+
+def __getattr__(name: str) -> object:
+    try:
+        module, attribute = _HOME[name]
+    except KeyError:
+        raise AttributeError(f"module 'seedrank' has no attribute {name!r}") from None
+    return getattr(import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return __all__

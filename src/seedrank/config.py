@@ -1,0 +1,281 @@
+"""Every option, once: name, type, default, unit, range and meaning.
+
+The command line, the environment variables, the configuration file, the Python keyword arguments and ``run.json``
+all use these names. Models are frozen; what is not listed here is refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar
+
+from pydantic import BaseModel, ByteSize, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from seedrank.errors import ConfigError
+
+Group = Literal["Input", "Graph", "Method", "Seeds", "Output", "Run"]
+Direction = Literal["out", "in", "both"]
+Dangling = Literal["seeds", "self", "uniform"]
+DuplicateEdges = Literal["sum", "max", "min", "mean"]
+NullWeight = Literal["error", "drop", "one"]
+BadRows = Literal["error", "drop"]
+Normalization = Literal["sum", "none", "minmax", "max"]
+Precision = Literal["float32", "float64"]
+BackendName = Literal["auto", "scipy"]
+Method = Literal["ppr"]
+
+#: How an option's value came about, weakest first. ``argument`` is a keyword argument of the Python call.
+ORIGINS = ("default", "file", "env", "flag", "argument")
+
+
+class OptionInfo(NamedTuple):
+    """What the command line shows of an option besides its type and range."""
+
+    group: Group
+    unit: str = ""
+
+
+def _option(group: Group, unit: str = "") -> OptionInfo:
+    return OptionInfo(group, unit)
+
+
+class _Options(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=False)
+
+
+class BuildOptions(_Options):
+    """Options of ``seedrank build``: how an edge list becomes a graph store."""
+
+    src_column: Annotated[str, _option("Input")] = Field("src", description="Column of the edge's source id.")
+    dst_column: Annotated[str, _option("Input")] = Field("dst", description="Column of the edge's target id.")
+    weight_column: Annotated[str, _option("Input")] = Field(
+        "weight", description="Column of the edge weight; without the column every edge weighs 1."
+    )
+    type_column: Annotated[str, _option("Input")] = Field(
+        "type", description="Column of the edge type; without the column edges have no type."
+    )
+    node_id_column: Annotated[str, _option("Input")] = Field("id", description="Id column of the node table.")
+    node_type_column: Annotated[str, _option("Input")] = Field("type", description="Type column of the node table.")
+    duplicate_edges: Annotated[DuplicateEdges, _option("Graph")] = Field(
+        "sum", description="How rows with equal (src, dst, type) become one edge; unweighted rows count 1."
+    )
+    null_weight: Annotated[NullWeight, _option("Graph")] = Field(
+        "error", description="What a null edge weight means: refuse the input, drop the row, or weight 1."
+    )
+    on_bad_rows: Annotated[BadRows, _option("Graph")] = Field(
+        "error",
+        description="Rows with a null endpoint or a NaN, infinite or negative weight: refuse the input, or drop "
+        "and count them.",
+    )
+    overwrite: Annotated[bool, _option("Run")] = Field(
+        False, description="Replace an earlier result at the output path (never anything else)."
+    )
+
+
+class ScoreOptions(BuildOptions):
+    """Options of ``seedrank score``; the first block belongs to edge lists (see `BuildOptions`)."""
+
+    hit_query_column: Annotated[str, _option("Input")] = Field(
+        "query_id", description="Query id column of the hits and exclusions."
+    )
+    hit_node_column: Annotated[str, _option("Input")] = Field(
+        "node_id", description="Node id column of the hits and exclusions."
+    )
+    hit_weight_column: Annotated[str, _option("Input")] = Field(
+        "weight", description="Weight column of the hits; without the column every hit weighs 1."
+    )
+    hit_source_column: Annotated[str, _option("Input")] = Field("source", description="Source column of the hits.")
+    hit_seeds_column: Annotated[str, _option("Input")] = Field(
+        "seeds", description="List column of nested hits (one row per query)."
+    )
+    all_nodes: Annotated[str | None, _option("Input")] = Field(
+        None, description="Make every node of this type its own query, instead of reading hits."
+    )
+
+    method: Annotated[Method, _option("Method")] = Field("ppr", description="What to compute: personalized PageRank.")
+    restart: Annotated[float, _option("Method")] = Field(
+        0.5, gt=0, le=1, description="Restart probability: chance to jump back to the seeds at each step."
+    )
+    damping: Annotated[float | None, _option("Method")] = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="Damping factor, 1 - restart probability: the same setting by its other name.",
+    )
+    max_iterations: Annotated[int, _option("Method", "iterations")] = Field(
+        100, ge=1, le=1_000_000, description="Iterations after which a query is delivered, converged or not."
+    )
+    tolerance: Annotated[float, _option("Method", "L1 distance")] = Field(
+        1e-6,
+        ge=0,
+        le=2,
+        description="Stop a query when its truncation bound is at most this; 0 = exactly --max-iterations.",
+    )
+    dangling: Annotated[Dangling, _option("Method")] = Field(
+        "seeds",
+        description="Where the mass of nodes without out-edges goes: to the seeds, nowhere, to every node.",
+    )
+    direction: Annotated[Direction, _option("Method")] = Field(
+        "out", description="Follow edges from source to target, backwards, or both ways."
+    )
+    edge_type: Annotated[tuple[str, ...], _option("Method")] = Field(
+        (), description="Use only edges of these types (repeatable)."
+    )
+    type_weight: Annotated[dict[str, float], _option("Method", "TYPE=WEIGHT")] = Field(
+        {}, description="Multiply the weights of an edge type; 0 removes it (repeatable)."
+    )
+
+    source: Annotated[tuple[str, ...], _option("Seeds")] = Field(
+        (), description="Use only hits of these sources (repeatable)."
+    )
+    source_normalization: Annotated[Normalization, _option("Seeds")] = Field(
+        "sum", description="How the weights of each source of a query are normalised before they are added."
+    )
+    seed_source_weight: Annotated[dict[str, float], _option("Seeds", "SOURCE=WEIGHT")] = Field(
+        {}, description="Multiply the normalised weights of a source (repeatable)."
+    )
+
+    top_k: Annotated[int, _option("Output", "candidates")] = Field(
+        100, ge=1, le=2**31 - 1, description="Candidates per query."
+    )
+    node_type: Annotated[tuple[str, ...], _option("Output")] = Field(
+        (), description="Return only nodes of these types (repeatable)."
+    )
+    include_seeds: Annotated[bool, _option("Output")] = Field(
+        False, description="Whether the hits of a query may be among its candidates."
+    )
+    min_score: Annotated[float, _option("Output", "score")] = Field(
+        0.0, ge=0, le=1, description="Return only candidates with at least this score."
+    )
+    part_size: Annotated[int, _option("Output", "queries")] = Field(
+        4096, ge=1, le=10_000_000, description="Queries per output file."
+    )
+
+    backend: Annotated[BackendName, _option("Run")] = Field(
+        "auto", description="Who computes: the best available backend, or one by name."
+    )
+    precision: Annotated[Precision, _option("Run")] = Field(
+        "float32", description="Storage precision of scores and of the block being iterated."
+    )
+    block_size: Annotated[int | None, _option("Run", "queries")] = Field(
+        None,
+        ge=1,
+        le=4096,
+        description="Queries scored together; by default as many as memory allows, at most 64.",
+    )
+    memory_limit: Annotated[ByteSize | None, _option("Run", "bytes, or 12GiB")] = Field(
+        None, description="Memory that the block of scores may plan with; by default half of what is free."
+    )
+    strict: Annotated[bool, _option("Run")] = Field(
+        False, description="Exit with 6 when any query ends with a status other than ok."
+    )
+
+    @field_validator("type_weight", "seed_source_weight")
+    @classmethod
+    def _weights_are_not_negative(cls, value: dict[str, float]) -> dict[str, float]:
+        for name, weight in value.items():
+            if not (math.isfinite(weight) and weight >= 0):
+                msg = f"the weight of {name!r} is {weight}, it must be a number >= 0"
+                raise ValueError(msg)
+        return value
+
+    @model_validator(mode="after")
+    def _one_name_for_the_restart(self) -> ScoreOptions:
+        if self.damping is not None and "restart" in self.model_fields_set:
+            msg = "restart and damping are one setting (damping = 1 - restart) and both are given: give one of them"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def restart_probability(self) -> float:
+        """λ, whichever of the two names it was given by; in (0, 1]."""
+        return self.restart if self.damping is None else 1.0 - self.damping
+
+
+class BuildKeywords(TypedDict, total=False):
+    """Keyword arguments of `seedrank.build`: the fields of `BuildOptions`."""
+
+    src_column: str
+    dst_column: str
+    weight_column: str
+    type_column: str
+    node_id_column: str
+    node_type_column: str
+    duplicate_edges: DuplicateEdges
+    null_weight: NullWeight
+    on_bad_rows: BadRows
+    overwrite: bool
+
+
+class ScoreKeywords(BuildKeywords, total=False):
+    """Keyword arguments of `seedrank.score`, `seedrank.plan` and `seedrank.check`: the fields of `ScoreOptions`."""
+
+    hit_query_column: str
+    hit_node_column: str
+    hit_weight_column: str
+    hit_source_column: str
+    hit_seeds_column: str
+    all_nodes: str | None
+    method: Method
+    restart: float
+    damping: float | None
+    max_iterations: int
+    tolerance: float
+    dangling: Dangling
+    direction: Direction
+    edge_type: tuple[str, ...] | list[str]
+    type_weight: dict[str, float]
+    source: tuple[str, ...] | list[str]
+    source_normalization: Normalization
+    seed_source_weight: dict[str, float]
+    top_k: int
+    node_type: tuple[str, ...] | list[str]
+    include_seeds: bool
+    min_score: float
+    part_size: int
+    backend: BackendName
+    precision: Precision
+    block_size: int | None
+    memory_limit: int | str | None
+    strict: bool
+
+
+OptionsT = TypeVar("OptionsT", bound=_Options)
+
+
+def make_options(model: type[OptionsT], values: Mapping[str, Any]) -> OptionsT:
+    """Validate option values, with the uniform message.
+
+    Parameters
+    ----------
+    model : BuildOptions or ScoreOptions
+    values : mapping from option name to value; absent names take their default.
+
+    Raises
+    ------
+    ConfigError
+        An unknown name (with the nearest known one), a wrong type or a value out of range.
+    """
+    unknown = [name for name in values if name not in model.model_fields]
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], model.model_fields, n=1)
+        raise ConfigError(
+            f"unknown option {unknown[0]!r}",
+            expected="one of " + ", ".join(sorted(model.model_fields)),
+            fix=f"did you mean {near[0]!r}?" if near else "remove it",
+        )
+    try:
+        return model(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else ""
+        message = first["msg"].removeprefix("Value error, ")
+        if not name:
+            raise ConfigError(message, fix="see `seedrank score --help`") from None
+        raise ConfigError(
+            f"option {name!r} has the value {values.get(name)!r}",
+            expected=message[0].lower() + message[1:],
+            fix=f"--{name.replace('_', '-')}: {model.model_fields[name].description}",
+        ) from None
