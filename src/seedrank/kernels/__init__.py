@@ -1,0 +1,1 @@
+"""Pure numerical kernels: arrays in, arrays out."""

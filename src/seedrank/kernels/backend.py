@@ -1,0 +1,204 @@
+"""The protocol between the drivers (one per algorithm) and the machines that do the arithmetic.
+
+Adding a backend
+----------------
+1. Write a class with the methods of `Backend` in a module of its own. The driver in `seedrank.kernels.ppr`
+runs it
+   unchanged.
+2. Add a line to ``_FACTORIES`` (the import stays inside the factory: importing this module loads no optional
+   dependency) and, if ``auto`` may choose it, a rule to `resolve_backend`.
+3. Add its name to the list of ``tests/test_kernels/test_backend_contract.py``; the class there states what
+every
+   backend has to fulfil, bit for bit where the semantics say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from seedrank.errors import ConfigError
+from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
+from seedrank.kernels.transition import Transition
+
+
+@dataclass(frozen=True)
+class QueryBlock:
+    """The queries that are scored together: B personalization vectors and B exclusion lists, arrays only.
+
+    Attributes
+    ----------
+    seed_offsets : int64 (B + 1)
+    seed_nodes : int32
+        Internal nodes, each at most once a query.
+    seed_weights : float64
+        > 0, sum 1 a query. An empty range is a query without seeds.
+    exclude_offsets : int64 (B + 1)
+    exclude_nodes : int32
+        Internal nodes that may not be selected for the query (repeats are harmless).
+    """
+
+    seed_offsets: Int64Array
+    seed_nodes: Int32Array
+    seed_weights: Float64Array
+    exclude_offsets: Int64Array
+    exclude_nodes: Int32Array
+
+    @property
+    def width(self) -> int:
+        """Number of queries B."""
+        return len(self.seed_offsets) - 1
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """Column sums after a step, for the columns that are kept, in their order.
+
+    Attributes
+    ----------
+    mass : float64 (b)
+        Sum of the new vector.
+    dangling_mass : float64 (b)
+        Sum of the new vector over dangling nodes.
+    difference : float64 (b)
+        L1 distance between the new vector and the one before.
+    """
+
+    mass: Float64Array
+    dangling_mass: Float64Array
+    difference: Float64Array
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The best nodes of some columns.
+
+    Attributes
+    ----------
+    nodes : int32 (c, k)
+        Internal nodes by falling score, ties by tie rank; -1 after the last.
+    scores : float32 or float64 (c, k)
+        In the precision of the run; 0 after the last.
+    counts : int32 (c)
+        Number of nodes found.
+    """
+
+    nodes: Int32Array
+    scores: ScoreArray
+    counts: Int32Array
+
+
+class Backend(Protocol):
+    """What a machine has to offer: load a graph once, then start, step, keep and select block after block.
+
+    The vectors of a block are columns; a column's numbers may depend on its own seeds only, never on the
+    width of the block, on its neighbours or on the number of threads, bit for bit. ``float32`` is the
+    precision in which vectors are stored between steps; products and sums accumulate in float64 in either
+    precision.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name under which the run records the backend."""
+        ...
+
+    def load(self, transition: Transition, *, precision: Precision, order: Int32Array) -> None:
+        """Take over a graph; `order` (n) maps internal nodes to tie ranks."""
+        ...
+
+    def bytes_per_query(self, nodes: int, precision: Precision) -> int:
+        """Memory that one more column of a block takes at most, in bytes; needs no graph, so plans can ask."""
+        ...
+
+    def start(self, block: QueryBlock, *, restart: float) -> None:
+        """Begin a block with v⁰ = s for every column; `restart` = λ, 0 < λ <= 1."""
+        ...
+
+    def step(self) -> StepReport:
+        """Replace every kept column v by α Pᵀ v + (λ + α·dangling mass) s, or as the dangling rule says."""
+        ...
+
+    def keep(self, columns: Int64Array) -> None:
+        """Give up every column but these (ascending positions in the block as it was started)."""
+        ...
+
+    def select(self, columns: Int64Array, *, k: int, eligible: BoolArray | None, min_score: float) -> Selection:
+        """Select the top k of these kept columns: `seedrank.kernels.topk` states the rules.
+
+        `eligible` (n) masks internal nodes; exclusions come from the block.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class BackendDecision:
+    """Which backend runs, what was asked for, and why this one.
+
+    Attributes
+    ----------
+    name : str
+    requested : str
+    reason : str
+    """
+
+    name: str
+    requested: str
+    reason: str
+
+
+def _scipy() -> Backend:
+    from seedrank.kernels.scipy_backend import ScipyBackend  # noqa: PLC0415
+
+    return ScipyBackend()
+
+
+_FACTORIES: dict[str, Callable[[], Backend]] = {"scipy": _scipy}
+
+
+def resolve_backend(name: str) -> BackendDecision:
+    """Decide once which backend a run uses.
+
+    Parameters
+    ----------
+    name : str
+        "auto" or the name of a backend. One that is asked for by name is used or refused, never replaced.
+
+    Returns
+    -------
+    BackendDecision
+
+    Raises
+    ------
+    ConfigError
+        No backend has this name.
+    """
+    if name == "auto":
+        return BackendDecision("scipy", name, "the only backend of this version")
+    if name in _FACTORIES:
+        return BackendDecision(name, name, "asked for by name")
+    raise ConfigError(
+        f"backend {name!r} does not exist",
+        expected="one of " + ", ".join(["auto", *sorted(_FACTORIES)]),
+        fix="use --backend auto",
+    )
+
+
+def create_backend(name: str) -> Backend:
+    """Make a backend, without a graph yet.
+
+    Parameters
+    ----------
+    name : str
+        As `resolve_backend` accepts it.
+
+    Returns
+    -------
+    Backend
+
+    Raises
+    ------
+    ConfigError
+        No backend has this name.
+    """
+    return _FACTORIES[resolve_backend(name).name]()

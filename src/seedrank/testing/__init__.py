@@ -1,0 +1,1 @@
+"""Toy graphs with known answers, slow references, Hypothesis strategies and parity asserts."""
