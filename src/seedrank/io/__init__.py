@@ -1,0 +1,1 @@
+"""Everything that touches bytes: reading tables, the graph store, the run folder."""

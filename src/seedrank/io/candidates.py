@@ -1,0 +1,123 @@
+"""The two tables of a run: ``candidates`` (the result) and ``queries`` (what happened to each query).
+
+Schemas are fixed here, with a description and a unit in the metadata of every field and one JSON document under the
+file-level key ``seedrank``. Nothing in a file differs between two runs of one command.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seedrank.io.files import storage_errors
+
+CANDIDATES_SCHEMA_VERSION = 1
+QUERIES_SCHEMA_VERSION = 1
+FILE_KEY = b"seedrank"
+ROW_GROUP_ROWS = 1 << 20
+
+
+def _field(name: str, kind: pa.DataType, description: str, *, unit: str = "", nullable: bool = False) -> pa.Field:
+    metadata = {"description": description}
+    if unit:
+        metadata["unit"] = unit
+    return pa.field(name, kind, nullable=nullable, metadata=metadata)
+
+
+def _document(table: str, version: int, facts: Mapping[str, Any]) -> dict[bytes, bytes]:
+    text = json.dumps({"table": table, "schema_version": version, **facts}, sort_keys=True)
+    return {FILE_KEY: text.encode()}
+
+
+def candidates_schema(
+    *, query_type: pa.DataType, node_type: pa.DataType, precision: str, facts: Mapping[str, Any]
+) -> pa.Schema:
+    """Schema of ``RUN/candidates``.
+
+    Parameters
+    ----------
+    query_type, node_type : the id types of the inputs; they come back unchanged.
+    precision : ``float32`` or ``float64``, the type of ``score``.
+    facts : method and parameters that produced the table, stored in the file metadata.
+    """
+    return pa.schema(
+        [
+            _field("query_id", query_type, "id of the query, as given"),
+            _field("rank", pa.int32(), "position of the candidate in its query", unit="1 = best"),
+            _field("node_id", node_type, "id of the candidate, as given in the edge list"),
+            _field(
+                "score",
+                pa.float32() if precision == "float32" else pa.float64(),
+                "personalized PageRank of the node for the query's seeds",
+                unit="probability; all nodes of a query sum to 1",
+            ),
+        ],
+        metadata=_document("candidates", CANDIDATES_SCHEMA_VERSION, facts),
+    )
+
+
+def queries_schema(*, query_type: pa.DataType, facts: Mapping[str, Any]) -> pa.Schema:
+    """Schema of ``RUN/queries``; columns that the method does not measure are null."""
+    return pa.schema(
+        [
+            _field("query_id", query_type, "id of the query, as given"),
+            _field("method", pa.string(), "the method that ran"),
+            _field("status", pa.string(), "how the query ended: ok, no_valid_seeds, not_converged, failed"),
+            _field(
+                "seeds_given",
+                pa.int32(),
+                "hits of the query; null when its seed list is null",
+                unit="hits",
+                nullable=True,
+            ),
+            _field("seeds_missing", pa.int32(), "hits that are null or not in the graph", unit="hits"),
+            _field("candidates", pa.int32(), "rows of the query in candidates", unit="rows"),
+            _field("iterations", pa.int32(), "iterations of the method", unit="iterations", nullable=True),
+            _field(
+                "error_bound",
+                pa.float64(),
+                "upper bound of the L1 distance between the scores of all nodes and the exact solution",
+                unit="L1 distance",
+                nullable=True,
+            ),
+            _field("visited_nodes", pa.int64(), "nodes that a traversal visited", unit="nodes", nullable=True),
+            _field("visited_edges", pa.int64(), "edges that a traversal visited", unit="edges", nullable=True),
+            _field("budget_hit", pa.string(), "the limit that ended a traversal", nullable=True),
+            _field("truncated", pa.bool_(), "whether a limit cut candidates off", nullable=True),
+            _field("plan", pa.string(), "name of the plan that was chosen", nullable=True),
+            _field("trace", pa.string(), "why the plan was chosen, as JSON", nullable=True),
+        ],
+        metadata=_document("queries", QUERIES_SCHEMA_VERSION, facts),
+    )
+
+
+def write_table(path: Path, table: pa.Table) -> int:
+    """Write one part file (zstd, dictionary ids, byte-stream-split floats).
+
+    Returns the size of the file in bytes. The caller stages and publishes it.
+
+    Raises
+    ------
+    StorageError
+        The file could not be written.
+    """
+    floats = [field.name for field in table.schema if pa.types.is_floating(field.type)]
+    dictionary = [field.name for field in table.schema if field.name not in floats and field.name != "rank"]
+    with storage_errors(f"writing {path}"):
+        # A stream, not a name: Arrow takes a relative name such as "run:2024/…" for a URL.
+        with pa.OSFile(str(path), "wb") as sink:
+            pq.write_table(
+                table,
+                sink,
+                compression="zstd",
+                use_dictionary=dictionary,
+                use_byte_stream_split=floats,
+                row_group_size=ROW_GROUP_ROWS,
+                store_schema=True,
+            )
+        return path.stat().st_size

@@ -1,0 +1,229 @@
+"""Two ways to turn columns of ids into dense numbers, both streaming and both exact.
+
+`HashEncoder` serves every type: each batch is dictionary-encoded, the dictionaries are merged from time to
+time, and of the values only the distinct ones stay. `OffsetEncoder` serves integers that lie close together,
+the usual case of generated ids: it keeps 32-bit distances and ranks them with one table instead of a hash
+map.
+
+Both return positions among the sorted distinct values; nulls become -1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Codes = npt.NDArray[np.int32]
+
+# Dictionaries are merged when this many entries wait, or as many as are known already: amortised linear work.
+MERGE_ENTRIES = 1 << 22
+# A table over the range of the ids is allowed this many entries, or one per value seen if that is more. It
+# never depends on how large the ids are, only on how far they are apart.
+TABLE_ENTRIES = 1 << 20
+_NULL_OFFSET = np.iinfo(np.int32).min
+
+
+class HashEncoder:
+    """Encode any type that Arrow can hash and sort.
+
+    Parameters
+    ----------
+    value_type : pyarrow.DataType
+        Type of the distinct values; what is appended is cast to it, dictionaries through their values.
+    columns : int
+        Number of columns that share one numbering.
+    """
+
+    def __init__(self, value_type: pa.DataType, *, columns: int) -> None:
+        self._type = value_type
+        self._known = pa.array([], value_type)
+        self._codes: list[list[Codes]] = [[] for _ in range(columns)]
+        self._waiting: list[tuple[pa.Array, list[tuple[int, int]]]] = []
+        self._waiting_entries = 0
+
+    def append(self, arrays: Sequence[pa.Array], *, keep: bool) -> None:
+        """Take one batch, one array per column; with ``keep`` false only the values are noted, not the rows."""
+        # Arrow drops empty chunks, which would shift the ones behind them.
+        plain = [i for i, array in enumerate(arrays) if len(array) and not pa.types.is_dictionary(array.type)]
+        if plain:
+            # One dictionary for the plain columns of a batch: source and destination share most of their ids.
+            encoded = pa.chunked_array([arrays[i].cast(self._type) for i in plain]).dictionary_encode()
+            places = [self._place(i, indices_of(encoded.chunk(j)), keep=keep) for j, i in enumerate(plain)]
+            self._wait(encoded.chunk(0).dictionary, [place for place in places if place is not None])
+        for i, array in enumerate(arrays):
+            if pa.types.is_dictionary(array.type):
+                codes, dictionary = without_unused(array)
+                place = self._place(i, codes, keep=keep)
+                self._wait(dictionary.cast(self._type), [] if place is None else [place])
+        if self._waiting_entries >= max(len(self._known), MERGE_ENTRIES):
+            self._merge()
+
+    def finish(self) -> tuple[list[Codes], pa.Array]:
+        """Return one int32 array per column and the sorted distinct values."""
+        self._merge()
+        order = pc.sort_indices(self._known)
+        rank = np.full(len(order) + 1, -1, np.int32)  # the last entry answers code -1
+        rank[order.to_numpy()] = np.arange(len(order), dtype=np.int32)
+        return [_drain(chunks, rank) for chunks in self._codes], self._known.take(order)
+
+    def _place(self, column: int, codes: Codes, *, keep: bool) -> tuple[int, int] | None:
+        if not keep:
+            return None
+        self._codes[column].append(codes)
+        return column, len(self._codes[column]) - 1
+
+    def _wait(self, dictionary: pa.Array, places: list[tuple[int, int]]) -> None:
+        if len(dictionary):  # else all codes are -1 and stay so
+            self._waiting.append((dictionary, places))
+            self._waiting_entries += len(dictionary)
+
+    def _merge(self) -> None:
+        """Number all waiting dictionaries; what is known comes first and therefore keeps its numbers."""
+        if not self._waiting:
+            return
+        head = [self._known] if len(self._known) else []
+        merged = pa.chunked_array(head + [dictionary for dictionary, _ in self._waiting]).dictionary_encode()
+        self._known = merged.chunk(0).dictionary
+        for chunk, (_, places) in zip(merged.chunks[len(head) :], self._waiting, strict=True):
+            numbers = np.append(indices_of(chunk), np.int32(-1))
+            for column, position in places:
+                self._codes[column][position] = numbers[self._codes[column][position]]
+        self._waiting.clear()
+        self._waiting_entries = 0
+
+
+class OffsetEncoder:
+    """Encode integers as 32-bit distances from the first one, while they stay within reach.
+
+    Parameters
+    ----------
+    value_type : pyarrow.DataType
+        An integer type that holds every value to come.
+    columns : int
+        Number of columns that share one numbering.
+    """
+
+    def __init__(self, value_type: pa.DataType, *, columns: int) -> None:
+        self._type = value_type
+        self._base: int | None = None
+        self._low = self._high = 0
+        self._values = 0
+        self._offsets: list[list[Codes]] = [[] for _ in range(columns)]
+        self._noted: list[Codes] = []
+
+    def append(self, arrays: Sequence[pa.Array], *, keep: bool) -> bool:
+        """Take one batch like `HashEncoder.append`; False, and nothing taken, if an id is out of reach."""
+        plain = [
+            (array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array).cast(self._type)
+            for array in arrays
+        ]
+        bounds = [pc.min_max(array) for array in plain if len(array) > array.null_count]
+        if bounds:
+            lows, highs = [b["min"].as_py() for b in bounds], [b["max"].as_py() for b in bounds]
+            base = min(lows) if self._base is None else self._base
+            low = min(lows) if self._base is None else min(self._low, *lows)
+            high = max(highs) if self._base is None else max(self._high, *highs)
+            if low - base <= _NULL_OFFSET or high - base > np.iinfo(np.int32).max:
+                return False
+            self._base, self._low, self._high = base, low, high
+        for column, array in enumerate(plain):
+            offsets = self._distance(array)
+            self._values += len(offsets)
+            (self._offsets[column] if keep else self._noted).append(offsets)
+        return True
+
+    def move_to(self, encoder: HashEncoder) -> None:
+        """Hand everything taken so far to the other encoder, chunk by chunk."""
+        for offsets in self._noted:
+            encoder.append([self._restore(offsets)], keep=False)
+        self._noted.clear()
+        for column, chunks in enumerate(self._offsets):
+            empty = pa.array([], self._type)
+            for position, offsets in enumerate(chunks):
+                chunks[position] = np.empty(0, np.int32)
+                row = [empty] * len(self._offsets)
+                row[column] = self._restore(offsets)
+                encoder.append(row, keep=True)
+
+    def finish(self) -> tuple[list[Codes], pa.Array]:
+        """Return one int32 array per column and the sorted distinct values."""
+        if self._base is None or self._high - self._low >= max(self._values, TABLE_ENTRIES):
+            encoder = HashEncoder(self._type, columns=len(self._offsets))
+            self.move_to(encoder)
+            return encoder.finish()
+        # Entry i stands for the id low + i; one entry more, addressed as -1, swallows the nulls.
+        shift = self._low - self._base
+        present = np.zeros(self._high - self._low + 2, np.bool_)
+        for chunks in [self._noted, *self._offsets]:
+            for position, offsets in enumerate(chunks):
+                positions = np.where(offsets == _NULL_OFFSET, np.int32(-1), offsets - np.int64(shift))
+                present[positions] = True
+                chunks[position] = positions.astype(np.int32)
+        present[-1] = False
+        rank = np.cumsum(present, dtype=np.int32) - np.int32(1)
+        rank[-1] = -1
+        distance = np.flatnonzero(present).astype(np.uint64)
+        # Two's complement arithmetic is exact for every 64-bit type, signed or not.
+        ids = distance + np.uint64(self._low % (1 << 64))
+        values = ids.view(np.int64) if pa.types.is_signed_integer(self._type) else ids
+        return [_drain(chunks, rank) for chunks in self._offsets], pa.array(values).cast(self._type)
+
+    def _distance(self, array: pa.Array) -> Codes:
+        if self._base is None:  # only nulls so far
+            return np.full(len(array), _NULL_OFFSET, np.int32)
+        numbers = array.fill_null(self._base).to_numpy(zero_copy_only=False)
+        wide = numbers.astype(_wide(numbers.dtype), copy=False)
+        # The difference fits 32 bits (checked by the caller), so that wrapping subtraction is exact.
+        offsets: Codes = (wide - wide.dtype.type(self._base)).astype(np.int32)
+        if array.null_count:
+            offsets[array.is_null().to_numpy(zero_copy_only=False)] = _NULL_OFFSET
+        return offsets
+
+    def _restore(self, offsets: Codes) -> pa.Array:
+        base = 0 if self._base is None else self._base
+        ids = offsets.astype(np.int64).view(np.uint64) + np.uint64(base % (1 << 64))
+        values = ids.view(np.int64) if pa.types.is_signed_integer(self._type) else ids
+        return pa.array(values, mask=offsets == _NULL_OFFSET).cast(self._type)
+
+
+def indices_of(array: Any) -> Codes:
+    """Indices of a dictionary array as int32, -1 for null."""
+    indices = array.indices.cast(pa.int32())
+    if indices.null_count:
+        indices = indices.fill_null(-1)
+    return np.asarray(indices.to_numpy(zero_copy_only=False), dtype=np.int32)
+
+
+def without_unused(array: Any) -> tuple[Codes, pa.Array]:
+    """Codes and dictionary of a dictionary array, without the entries that no row refers to.
+
+    Writers hand over dictionaries of whole files; an entry that occurs in no row is not an id of the table.
+    """
+    codes, dictionary = indices_of(array), array.dictionary
+    used = np.zeros(len(dictionary) + 1, np.bool_)
+    used[codes] = True
+    if used[:-1].all():
+        return codes, dictionary
+    numbers = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    numbers[-1] = -1
+    return numbers[codes], dictionary.filter(pa.array(used[:-1]))
+
+
+def _wide(dtype: np.dtype[Any]) -> type[np.int64 | np.uint64]:
+    return np.uint64 if dtype.kind == "u" else np.int64
+
+
+def _drain(chunks: list[Codes], lookup: Codes) -> Codes:
+    """Map the chunks through a table into one array, releasing each chunk as soon as it is copied."""
+    result = np.empty(sum(map(len, chunks)), np.int32)
+    start = 0
+    for position, codes in enumerate(chunks):
+        result[start : start + len(codes)] = lookup[codes]
+        start += len(codes)
+        chunks[position] = np.empty(0, np.int32)
+    return result

@@ -1,0 +1,70 @@
+"""Small durable file operations: staged writes, atomic publication, content hashes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import xxhash
+
+from seedrank.errors import StorageError
+
+_HASH_CHUNK = 1 << 22
+
+
+@contextmanager
+def storage_errors(action: str) -> Iterator[None]:
+    """Turn operating system errors (disk full, permission, read-only) into `StorageError` (exit code 5)."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"{action} failed: {error.strerror or error} ({error.filename or 'no file named'})",
+            expected="a local folder that can be written, with space left",
+            fix="free space or choose another --out; finished parts are kept",
+        ) from error
+
+
+def synchronise(path: Path) -> None:
+    """Flush a file or folder to the device, so that a later rename cannot publish something empty."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def publish(staged: Path, final: Path) -> None:
+    """Move a finished file or folder into place: visible completely or not at all, also after a power cut."""
+    synchronise(staged)
+    staged.replace(final)
+    synchronise(final.parent)
+
+
+def write_text_atomically(path: Path, text: str) -> None:
+    """Replace a small text file without ever showing half of it."""
+    staged = path.with_name(f".{path.name}.staged")
+    staged.write_text(text, encoding="utf-8")
+    publish(staged, path)
+
+
+def hash_file(path: Path) -> str:
+    """xxh3-128 of a file's bytes, in hexadecimal."""
+    digest = xxhash.xxh3_128()
+    with path.open("rb") as stream:
+        while chunk := stream.read(_HASH_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder that seedrank itself made; a link is removed, not followed."""
+    if path.is_symlink():
+        path.unlink()
+    elif path.exists():
+        shutil.rmtree(path)

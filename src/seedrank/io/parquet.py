@@ -1,0 +1,143 @@
+"""Parquet files: footers, and row groups as bounded batches of just the columns needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seedrank.errors import InputDataError, StorageError
+from seedrank.io.uri import InputFile
+
+# Budget of the columns of one batch, for rows that hold long lists or texts.
+BATCH_BYTES = 64 << 20
+_READ_BUFFER = 8 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Footer:
+    """Schema, number of rows, and the row number after each row group (int64)."""
+
+    schema: pa.Schema
+    rows: int
+    group_ends: npt.NDArray[np.int64]
+
+
+def read_footer(file: InputFile) -> Footer:
+    """Read the footer of one file; InputDataError if it is not a complete Parquet file."""
+    with _Translated(file), _Opened(file) as parquet:
+        metadata = parquet.metadata
+        sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+        return Footer(parquet.schema_arrow, metadata.num_rows, np.cumsum(sizes, dtype=np.int64))
+
+
+def read_file(
+    file: InputFile, columns: Sequence[str], fields: Mapping[str, frozenset[str]], *, max_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Read columns of one file.
+
+    Parameters
+    ----------
+    file : InputFile
+        The file.
+    columns : sequence of str
+        At least one column; each must be in the file.
+    fields : mapping of str to frozenset of str
+        For columns of lists of structs, the struct fields to read.
+    max_rows : int
+        Upper limit of the rows in a batch.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        Rows in the order of the file, about `BATCH_BYTES` at most.
+    """
+    with _Translated(file), _Opened(file) as parquet:
+        paths = _leaf_paths(parquet, columns, fields)
+        rows = min(max_rows, _rows_in_budget(parquet, set(paths)))
+        yield from parquet.iter_batches(batch_size=rows, columns=paths)
+
+
+def _leaf_paths(parquet: pq.ParquetFile, columns: Sequence[str], fields: Mapping[str, frozenset[str]]) -> list[str]:
+    """Full paths of the Parquet columns to read, without the struct fields that nobody asked for."""
+    paths = []
+    for i in range(len(parquet.schema)):
+        leaf = parquet.schema.column(i)
+        for column in columns:
+            # A list of structs is stored as column.list.element.field.
+            nested = leaf.path.startswith(column + ".")
+            unwanted = column in fields and leaf.path.count(".") >= 3 and leaf.name not in fields[column]
+            if leaf.path == column or (nested and not unwanted):
+                paths.append(leaf.path)
+                break
+    return paths
+
+
+def _rows_in_budget(parquet: pq.ParquetFile, paths: set[str]) -> int:
+    """Rows a batch, so that the widest row group stays within the byte budget."""
+    metadata = parquet.metadata
+    positions = [i for i in range(len(parquet.schema)) if parquet.schema.column(i).path in paths]
+    widest = 1.0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        columns = [group.column(i) for i in positions]
+        # Encoded pages may be far smaller than what they decode to: count 8 bytes a value at least.
+        size = sum(max(column.total_uncompressed_size, 8 * column.num_values) for column in columns)
+        widest = max(widest, size / max(group.num_rows, 1))
+    return max(int(BATCH_BYTES / widest), 1)
+
+
+class _Opened:
+    """A Parquet file that is open for the length of a ``with`` block."""
+
+    def __init__(self, file: InputFile) -> None:
+        self._file = file
+        self._stream: Any = None
+
+    def __enter__(self) -> pq.ParquetFile:
+        self._stream = None if self._file.is_local else self._file.filesystem.open(self._file.path, "rb")
+        # Streams of 8 MiB instead of whole column chunks: a row group may be larger than the memory.
+        self._parquet = pq.ParquetFile(
+            self._file.path if self._stream is None else self._stream,
+            buffer_size=_READ_BUFFER,
+            pre_buffer=False,
+        )
+        return self._parquet
+
+    def __exit__(self, *_: object) -> None:
+        if self._stream is not None:
+            self._stream.close()
+        elif hasattr(self, "_parquet"):
+            self._parquet.close()
+
+
+class _Translated:
+    """Translate what reading raises: damaged files are the data's fault, the rest is the storage's."""
+
+    def __init__(self, file: InputFile) -> None:
+        self._file = file
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        # Arrow reports damage as ArrowInvalid, or as an OSError that no system call stands behind.
+        if isinstance(error, pa.ArrowException) or (isinstance(error, OSError) and error.errno is None):
+            raise InputDataError(
+                f"{self._file.uri} cannot be read as Parquet ({error})",
+                expected="a complete Parquet file",
+                fix="it is truncated, damaged, or not Parquet at all: write it again",
+            ) from error
+        if isinstance(error, OSError) or (
+            isinstance(error, Exception) and not self._file.is_local and not isinstance(error, InputDataError)
+        ):
+            raise StorageError(
+                f"{self._file.uri} cannot be read ({type(error).__name__}: {error})",
+                expected="permission to read it, and a storage that answers",
+                fix="check permissions, credentials and network, then run the same command again",
+            ) from error

@@ -1,0 +1,243 @@
+"""Hits: which nodes other stores returned for each query, with which weight; they become the seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from seedrank.errors import InputDataError
+from seedrank.io.columns import bad_rows, id_type_of, null_rows, numbers_of
+from seedrank.io.encoders import without_unused
+from seedrank.io.hit_layout import FlatHits, HitColumns, HitLayout, find_layout, flatten, id_types
+from seedrank.io.ids import IdEncoder, common_id_type, is_string
+from seedrank.io.names import NameEncoder, check_name, name_dictionary
+from seedrank.io.records import InputFileRecord
+from seedrank.io.tables import Batch, TableInput, TableSource
+
+__all__ = ["HitColumns", "HitTable", "read_hits"]
+
+_LARGEST_KEY = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class HitTable:
+    """All hits, sorted by (query, source, node, weight), so that the order of the input cannot matter.
+
+    Parameters
+    ----------
+    query_ids : pyarrow.Array, length q
+        Distinct query ids, sorted; queries without hits included.
+    query : ndarray, shape (h,), int32
+        Position in ``query_ids``.
+    node_ids : pyarrow.Array
+        Distinct node ids of the hits, sorted.
+    node : ndarray, shape (h,), int32
+        Position in ``node_ids``; -1 where the node id is null.
+    weight : ndarray, shape (h,), float64
+        Finite and not negative; 1 without a weight column. 0 for a hit without node whose weight is none.
+    source : ndarray, shape (h,), int32, or None
+        Position in ``source_names``; None without sources.
+    source_names : tuple of str or None
+        Sorted by code point; the null source is None and last.
+    null_list : ndarray, shape (q,), bool
+        Queries all of whose lists are null (always False in the long form).
+    records : list of InputFileRecord
+        What was read.
+    """
+
+    query_ids: pa.Array
+    query: npt.NDArray[np.int32]
+    node_ids: pa.Array
+    node: npt.NDArray[np.int32]
+    weight: npt.NDArray[np.float64]
+    source: npt.NDArray[np.int32] | None
+    source_names: tuple[str | None, ...]
+    null_list: npt.NDArray[np.bool_]
+    records: list[InputFileRecord]
+
+
+def read_hits(source: TableSource, columns: HitColumns | None = None, *, sources: Sequence[str] = ()) -> HitTable:
+    """Read and validate hits in one streaming pass.
+
+    Parameters
+    ----------
+    source : TableSource
+        Path, folder, glob, URL, table, Arrow stream, or a list of these; one row a hit (query_id, node_id[,
+        weight] [, source]), or one row a list (query_id, seeds).
+    columns : HitColumns, optional
+        Column names.
+    sources : sequence of str, optional
+        Keep only the hits of these sources; their queries all stay.
+
+    Raises
+    ------
+    InputDataError
+        Missing columns or a named source that does not occur, a null query id, a null, NaN, infinite or
+        negative weight of a kept hit that has a node, both forms at once, ids that cannot be compared.
+    """
+    columns = columns or HitColumns()
+    table = TableInput.open(source, what="queries")
+    layout = find_layout(table, columns)
+    if sources and layout.source is None:
+        raise InputDataError(
+            f"queries: sources {', '.join(map(repr, sources))} were named, but there is no column {columns.source!r}",
+            expected="a source column in the hits",
+            fix="name the column that holds the source (--hit-source-column), or leave the sources out",
+        )
+    # Two columns of queries: of every hit, and of every row whose list is not null (for `null_list`).
+    queries = IdEncoder(id_type_of(table, columns.query_id), columns=2, what="query ids")
+    nodes = IdEncoder(common_id_type(id_types(table, layout, columns)), what="node ids of the hits")
+    names = NameEncoder()
+    seen: set[str | None] = set()
+    weights: list[npt.NDArray[np.float64]] = []
+    for batch in table.batches(layout.columns(columns), fields=layout.fields(columns)):
+        query = _queries_of(batch, columns.query_id)
+        hits = flatten(batch, layout, columns)
+        if hits.source is not None:
+            check_name(hits.source.type, "source", batch.part.place(_home(columns, layout, "source")))
+            if sources:
+                hits = _only(hits, sources, seen)
+        weights.append(_weights(batch, hits, query, layout, columns))
+        # Without lists, as many hits as rows are the rows.
+        all_rows = not layout.nested and len(hits.parents) == len(query)
+        hit_queries = query if all_rows else query.take(pa.array(hits.parents))
+        queries.append(hit_queries, query.filter(pa.array(~hits.is_null)) if layout.nested else query.slice(0, 0))
+        if hits.is_null.any() or not (layout.nested or all_rows):
+            queries.include(query)
+        nodes.append(hits.node)
+        if hits.source is not None:
+            names.append(hits.source)
+    _check_sources(sources, seen)
+    (query_codes, listed), query_ids = queries.finish()
+    (node_codes,), node_ids = nodes.finish()
+    source_codes, source_names = names.finish() if layout.source is not None else (None, ())
+    weight = np.concatenate(weights or [np.empty(0)])
+    null_list = np.full(len(query_ids), layout.nested)
+    null_list[listed] = False
+    order = _order(query_codes, source_codes, node_codes, weight)
+    return HitTable(
+        query_ids=query_ids,
+        query=query_codes[order],
+        node_ids=node_ids,
+        node=node_codes[order],
+        weight=weight[order],
+        source=None if source_codes is None else source_codes[order],
+        source_names=source_names,
+        null_list=null_list,
+        records=table.records,
+    )
+
+
+def _queries_of(batch: Batch, column: str) -> pa.Array:
+    query = batch.table.column(column)
+    missing = null_rows(query)
+    if missing.any():
+        raise InputDataError(
+            bad_rows(batch, missing, column, "is null", show=batch.table.schema.names),
+            expected="a query id in every row",
+            fix="remove these rows, or write the id",
+        )
+    # A row with a thousand hits then repeats a number, not its text.
+    return query.dictionary_encode() if is_string(query.type) else query
+
+
+def _only(hits: FlatHits, sources: Sequence[str], seen: set[str | None]) -> FlatHits:
+    """Keep the hits of the named sources; ``seen`` collects every source that occurs."""
+    codes, dictionary = without_unused(name_dictionary(hits.source))
+    found = dictionary.to_pylist()
+    seen.update(found)
+    wanted = np.array([name is not None and name in sources for name in found] + [False])
+    keep = wanted[codes]
+    mask = pa.array(keep)
+    return FlatHits(
+        parents=hits.parents[keep],
+        node=hits.node.filter(mask),
+        weight=None if hits.weight is None else hits.weight.filter(mask),
+        source=None if hits.source is None else hits.source.filter(mask),
+        is_null=hits.is_null,
+    )
+
+
+def _check_sources(sources: Sequence[str], seen: set[str | None]) -> None:
+    unknown = sorted(set(sources) - {name for name in seen if name is not None})
+    if unknown:
+        known = ", ".join(repr(name) for name in sorted(name for name in seen if name is not None))
+        raise InputDataError(
+            f"queries: no hit has the source {', '.join(map(repr, unknown))}",
+            expected=f"one of the sources that occur: {known or 'none'}",
+            fix="correct the name",
+        )
+
+
+def _weights(
+    batch: Batch, hits: FlatHits, query: pa.Array, layout: HitLayout, columns: HitColumns
+) -> npt.NDArray[np.float64]:
+    if hits.weight is None:
+        return np.ones(len(hits.parents))
+    home = _home(columns, layout, "weight")
+    array = numbers_of(hits.weight, batch.part.place(home))
+    weight = np.array(array.fill_null(np.nan).to_numpy(zero_copy_only=False))
+    invalid = ~((weight >= 0) & np.isfinite(weight))
+    if not invalid.any():
+        return weight
+    # A hit without a node (an outer join leaves such rows) is dropped later; its weight decides nothing.
+    bad = invalid & ~null_rows(hits.node)
+    if bad.any():
+        shown = pa.RecordBatch.from_arrays(
+            [query.take(pa.array(hits.parents)), hits.node, hits.weight],
+            names=[columns.query_id, columns.node_id, columns.weight],
+        )
+        raise InputDataError(
+            bad_rows(
+                batch,
+                bad,
+                home,
+                "has a weight that is null, negative, NaN or infinite",
+                show=shown.schema.names,
+                hits=shown,
+                parents=hits.parents,
+            ),
+            expected="weights that are finite and not negative",
+            fix="correct or remove these hits",
+        )
+    weight[invalid] = 0.0
+    return weight
+
+
+def _home(columns: HitColumns, layout: HitLayout, role: str) -> str:
+    """Column of the table that the weights or sources are in."""
+    where = layout.weight if role == "weight" else layout.source
+    name = columns.weight if role == "weight" else columns.source
+    return columns.seeds if where == "element" else name
+
+
+def _order(
+    query: npt.NDArray[np.int32],
+    source: npt.NDArray[np.int32] | None,
+    node: npt.NDArray[np.int32],
+    weight: npt.NDArray[np.float64],
+) -> npt.NDArray[np.int64]:
+    """Sorting permutation by (query, source, node, weight)."""
+    sources, nodes = _span(source), _span(node)
+    if _span(query) * sources * nodes <= _LARGEST_KEY:
+        # One key instead of three; a stable sort of it is linear where the input is sorted already.
+        key = query.astype(np.int64) * sources + (0 if source is None else source)
+        key = key * nodes + (node + np.int64(1))
+        order = np.argsort(key, kind="stable")
+        key = key[order]
+        # Only hits that agree in all three are left to be told apart by weight.
+        same = key[1:] == key[:-1]
+        tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+        order[tied] = order[tied][np.lexsort((weight[order[tied]], key[tied]))]
+        return order
+    keys = (weight, node) if source is None else (weight, node, source)
+    return np.lexsort((*keys, query))
+
+
+def _span(codes: npt.NDArray[np.int32] | None) -> int:
+    """Number of values from -1 up to the largest code."""
+    return 1 if codes is None or not len(codes) else int(codes.max()) + 2

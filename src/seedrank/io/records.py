@@ -1,0 +1,147 @@
+"""The documents that seedrank writes as JSON: ``graph.json`` of a graph store and ``run.json`` of a run.
+
+Each is one frozen model; what a file holds beyond it is refused when it is read back. JSON Schemas come from
+``GraphFacts.model_json_schema()`` and ``RunManifest.model_json_schema()``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+RUN_SCHEMA_VERSION = 1
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
+
+
+class InputFileRecord(_Record):
+    """One file (or in-memory table) that was read."""
+
+    uri: str
+    bytes: int = Field(description="Size in bytes; of the buffers, for an in-memory table.")
+    rows: int
+
+
+class InputRecord(_Record):
+    """One input of a job, and what identifies its content."""
+
+    files: list[InputFileRecord]
+    fingerprint: str = Field(description="Hash of the content that was used; independent of row and file order.")
+
+
+class StoredFile(_Record):
+    """One file of a graph store."""
+
+    bytes: int
+    xxh3_128: str
+
+
+class GraphFacts(_Record):
+    """``graph.json``: what a graph store holds. Counts are of nodes or of entries (one per src, dst, type)."""
+
+    format_version: int
+    seedrank_version: str
+    fingerprint: str = Field(description="Hash of the whole content; equal edge sets give equal fingerprints.")
+    nodes: int
+    edges: int = Field(description="Distinct (src, dst, type) after reduction, zero weights left out.")
+    rows: int = Field(description="Rows read from the edge list.")
+    merged_duplicates: int
+    zero_weight_rows: int
+    dropped_rows: int = Field(description="Bad rows dropped under on_bad_rows=drop or null_weight=drop.")
+    self_loops: int
+    dangling: int = Field(description="Nodes without out-edges.")
+    isolated: int = Field(description="Nodes without any edge.")
+    nodes_without_attributes: int = Field(description="Endpoints that the node table does not list.")
+    id_type: str
+    weighted: bool
+    edge_types: list[str | None]
+    node_types: dict[str, int] | None = Field(description="Nodes per type; null when there is no node table type.")
+    options: dict[str, Any] = Field(description="The build options that shaped the graph.")
+    inputs: dict[str, list[InputFileRecord]]
+    files: dict[str, StoredFile]
+
+
+class OptionRecord(_Record):
+    """An option of a run: its value, and where it came from."""
+
+    value: Any
+    origin: Literal["default", "file", "env", "flag", "argument"]
+
+
+class GraphRecord(_Record):
+    """The graph of a run."""
+
+    path: str
+    fingerprint: str
+    built_in_this_run: bool
+    nodes: int
+    edges: int
+    dangling: int
+    isolated: int
+    self_loops: int
+    merged_duplicates: int
+    weighted: bool
+    id_type: str
+    store_bytes: int
+
+
+class BackendRecord(_Record):
+    """Which backend ran, why, and how much it took at a time."""
+
+    name: str
+    requested: str
+    reason: str
+    precision: str
+    block_size: int = Field(description="Queries scored together.")
+    bytes_per_query: int = Field(description="Memory that one query of a block takes.")
+    memory_budget_bytes: int
+
+
+class QueryCounts(_Record):
+    """The queries of a run, in total and by how they ended."""
+
+    total: int
+    by_status: dict[str, int]
+    seeds_given: int
+    seeds_missing: int
+
+
+class PartRecord(_Record):
+    """One finished part."""
+
+    part: int
+    first_query: int
+    queries: int
+    candidates: int
+    failed_queries: int
+    candidates_bytes: int
+    queries_bytes: int
+    iterations: int = Field(description="Sum over the part's queries.")
+    largest_error_bound: float | None
+    errors: list[str] = Field([], description="Why queries failed, one line per failed block.")
+    seconds: float
+
+
+class RunManifest(_Record):
+    """``run.json``: state, configuration with origins, inputs, graph, backend, parts, timings, peaks."""
+
+    schema_version: int = RUN_SCHEMA_VERSION
+    seedrank_version: str
+    state: Literal["running", "finished", "incomplete", "failed"]
+    error: str | None = None
+    started_at: str
+    finished_at: str | None = None
+    options: dict[str, OptionRecord]
+    inputs: dict[str, InputRecord] = {}
+    graph: GraphRecord | None = None
+    backend: BackendRecord | None = None
+    queries: QueryCounts | None = None
+    part_size: int
+    parts_planned: int | None = None
+    parts: list[PartRecord] = []
+    timings_s: dict[str, float] = {}
+    peak_memory_bytes: int | None = None
+    versions: dict[str, str] = {}
