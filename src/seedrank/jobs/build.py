@@ -1,0 +1,164 @@
+"""``build``: edge list → graph store."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+import pyarrow as pa
+
+from seedrank._version import __version__
+from seedrank.config import BuildKeywords, BuildOptions, make_options
+from seedrank.io.edges import EdgeColumns, EdgeList, read_edges
+from seedrank.io.graphstore import GraphStore, StoredRows, check_replaceable, write_graph_store
+from seedrank.io.ids import match_ids
+from seedrank.io.nodes import NodeTable, read_nodes
+from seedrank.jobs.locations import check_output_apart, local_output
+from seedrank.jobs.progress import Stopwatch
+from seedrank.kernels.adjacency import Adjacency, build_adjacency
+
+log = logging.getLogger(__name__)
+
+#: Build options that shape the graph; ``overwrite`` does not.
+GRAPH_OPTIONS = tuple(name for name in BuildOptions.model_fields if name != "overwrite")
+
+
+def build(
+    edges: Any,
+    *,
+    out: str | os.PathLike[str],
+    nodes: Any = None,
+    **options: Unpack[BuildKeywords],
+) -> GraphStore:
+    """Build a graph store from an edge list: validated, relabelled, memory-mappable.
+
+    Parameters
+    ----------
+    edges : path, glob, URL, list of these, or any object with ``__arrow_c_stream__``
+        Rows (src, dst[, weight][, type]), directed src → dst.
+    out : path
+        The folder to write. It must not exist, or hold an earlier graph store under ``overwrite=True``.
+    nodes : like ``edges``, optional
+        Rows (id[, type][, …]): isolated nodes, node types, attributes.
+    **options
+        See `seedrank.config.BuildOptions`.
+
+    Returns
+    -------
+    GraphStore
+        The open store; ``.facts`` has the counts.
+
+    Raises
+    ------
+    ConfigError, InputDataError, StorageError
+        Exit codes 2, 3 and 5 of the command.
+    """
+    path = local_output(out)
+    parsed = make_options(BuildOptions, options)
+    check_output_apart(path, {"the edge list": edges, "the node table": nodes})
+    return build_store(path, edges=edges, nodes=nodes, options=parsed, stopwatch=Stopwatch())
+
+
+def build_store(path: Path, *, edges: Any, nodes: Any, options: BuildOptions, stopwatch: Stopwatch) -> GraphStore:
+    """Read, reduce, relabel and write; the part of `build` that ``score`` shares. Options are validated already."""
+    check_replaceable(path, overwrite=options.overwrite)
+    with stopwatch.stage("read_graph"):
+        table = read_nodes_input(nodes, options)
+        edge_list = read_edges(
+            edges,
+            edge_columns(options),
+            null_weight=options.null_weight,
+            on_bad_rows=options.on_bad_rows,
+            nodes=table,
+        )
+    log.info("graph_read", extra={"rows": edge_list.rows, "nodes": len(edge_list.ids)})
+    with stopwatch.stage("build_graph"):
+        pair = build_adjacency(
+            edge_list.source,
+            edge_list.target,
+            edge_list.weight,
+            edge_list.edge_type,
+            nodes=len(edge_list.ids),
+            duplicate_edges=options.duplicate_edges,
+        )
+        attributes, without = (None, 0) if table is None else _align_attributes(table, edge_list)
+    with stopwatch.stage("write_graph"):
+        store = write_graph_store(
+            path,
+            ids=edge_list.ids,
+            order=pair.order,
+            inverse_order=pair.inverse_order,
+            rows={"by_source": _stored(pair.by_source), "by_destination": _stored(pair.by_destination)},
+            attributes=attributes,
+            facts={
+                "seedrank_version": __version__,
+                "nodes": len(edge_list.ids),
+                "edges": pair.by_source.entries,
+                "rows": edge_list.rows,
+                "merged_duplicates": pair.merged_duplicates,
+                "zero_weight_rows": edge_list.zero_weight_rows,
+                "dropped_rows": edge_list.dropped_rows,
+                "self_loops": pair.self_loops,
+                "dangling": pair.dangling,
+                "isolated": pair.isolated,
+                "nodes_without_attributes": without,
+                "id_type": str(edge_list.ids.type),
+                "weighted": pair.by_source.weights is not None,
+                "edge_types": list(edge_list.type_names),
+                "node_types": None if attributes is None else _count_types(attributes),
+                "options": {name: getattr(options, name) for name in GRAPH_OPTIONS},
+                "inputs": {"edges": edge_list.records, "nodes": [] if table is None else table.records},
+            },
+            overwrite=options.overwrite,
+        )
+    log.info("graph_written", extra={"path": str(path), "nodes": store.facts.nodes, "edges": store.facts.edges})
+    return store
+
+
+def read_nodes_input(nodes: Any, options: BuildOptions) -> NodeTable | None:
+    """Read the node table, if there is one."""
+    if nodes is None:
+        return None
+    return read_nodes(nodes, id_column=options.node_id_column, type_column=options.node_type_column)
+
+
+def edge_columns(options: BuildOptions) -> EdgeColumns:
+    """Return the column names of an edge list, and which of them the user named."""
+    roles = ("src", "dst", "weight", "type")
+    return EdgeColumns(
+        **{role: getattr(options, f"{role}_column") for role in roles},
+        explicit=frozenset(role for role in roles if f"{role}_column" in options.model_fields_set),
+    )
+
+
+def _stored(adjacency: Adjacency) -> StoredRows:
+    return StoredRows(adjacency.offsets, adjacency.neighbors, adjacency.weights, adjacency.types)
+
+
+def _align_attributes(table: NodeTable, edges: EdgeList) -> tuple[pa.Table | None, int]:
+    """Bring the node table into tie-rank order; nodes that it does not list get nulls and are counted.
+
+    A table of nothing but ids has no attributes to store: None.
+    """
+    row_of_rank = np.full(len(edges.ids), -1, dtype=np.int64)
+    row_of_rank[match_ids(table.ids, edges.ids)] = np.arange(len(table.ids))
+    missing = row_of_rank < 0
+    if not table.attributes.column_names:
+        return None, int(missing.sum())
+    rows = pa.array(row_of_rank, mask=missing)
+    return table.attributes.take(rows).combine_chunks(), int(missing.sum())
+
+
+def _count_types(attributes: pa.Table) -> Mapping[str, int] | None:
+    if "type" not in attributes.column_names:
+        return None
+    counts = attributes.column("type").value_counts().to_pylist()
+    return {
+        row["values"]: row["counts"]
+        for row in sorted(counts, key=lambda row: str(row["values"]))
+        if row["values"] is not None
+    }

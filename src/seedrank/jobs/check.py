@@ -1,0 +1,125 @@
+"""``check``: read and validate everything that ``score`` would read, compute nothing, keep nothing."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+
+from seedrank.config import ScoreKeywords, ScoreOptions, make_options
+from seedrank.io.graphstore import verify_graph_store
+from seedrank.jobs.prepare import check_run_output, open_graph, type_weights
+from seedrank.jobs.progress import Stopwatch
+from seedrank.jobs.query_set import QuerySet, check_query_options, load_query_set
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What a full validation found: counts, and warnings about what is legal but probably not meant."""
+
+    nodes: int
+    edges: int
+    rows: int
+    merged_duplicates: int
+    zero_weight_rows: int
+    dropped_rows: int
+    self_loops: int
+    dangling: int
+    isolated: int
+    queries: int
+    queries_without_valid_seeds: int
+    seeds_given: int
+    seeds_missing: int
+    eligible_nodes: int
+    warnings: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values, for JSON."""
+        return asdict(self)
+
+
+def check(
+    graph: Any,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    queries: Any = None,
+    nodes: Any = None,
+    exclude: Any = None,
+    **options: Unpack[ScoreKeywords],
+) -> CheckReport:
+    """Validate the inputs of `score` completely: every row, every name, every id type, every stored byte.
+
+    An edge list is read and reduced in a temporary folder that is removed again; of a graph store every file's
+    content is compared with its recorded hash.
+
+    Raises
+    ------
+    ConfigError, InputDataError, StorageError
+        What `score` would raise.
+    """
+    return run_check(
+        graph,
+        out=out,
+        queries=queries,
+        nodes=nodes,
+        exclude=exclude,
+        options=make_options(ScoreOptions, options),
+    )
+
+
+def run_check(
+    graph: Any,
+    *,
+    out: str | os.PathLike[str] | None,
+    queries: Any,
+    nodes: Any,
+    exclude: Any,
+    options: ScoreOptions,
+) -> CheckReport:
+    """`check` with validated options."""
+    check_query_options(queries, options)
+    check_run_output(out, graph=graph, queries=queries, nodes=nodes, exclude=exclude, overwrite=options.overwrite)
+    with tempfile.TemporaryDirectory(prefix="seedrank-check-") as temporary:
+        store, built = open_graph(
+            graph, nodes=nodes, options=options, build_in=Path(temporary) / "graph", stopwatch=Stopwatch()
+        )
+        if not built:
+            verify_graph_store(store)
+        type_weights(options, store.facts.edge_types)
+        query_set = load_query_set(store, queries=queries, exclude=exclude, options=options)
+        facts = store.facts
+        return CheckReport(
+            nodes=facts.nodes,
+            edges=facts.edges,
+            rows=facts.rows,
+            merged_duplicates=facts.merged_duplicates,
+            zero_weight_rows=facts.zero_weight_rows,
+            dropped_rows=facts.dropped_rows,
+            self_loops=facts.self_loops,
+            dangling=facts.dangling,
+            isolated=facts.isolated,
+            queries=len(query_set),
+            queries_without_valid_seeds=int((~query_set.valid).sum()),
+            seeds_given=int(query_set.seeds_given.clip(min=0).sum()),
+            seeds_missing=int(query_set.seeds_missing.sum()),
+            eligible_nodes=facts.nodes if query_set.eligible is None else int(np.count_nonzero(query_set.eligible)),
+            warnings=_warnings(query_set, facts.nodes, facts.edges),
+        )
+
+
+def _warnings(query_set: QuerySet, nodes: int, edges: int) -> list[str]:
+    found = []
+    given, missing = int(query_set.seeds_given.clip(min=0).sum()), int(query_set.seeds_missing.sum())
+    if nodes == 0 or edges == 0:
+        found.append(f"the graph has {nodes} nodes and {edges} edges")
+    if len(query_set) == 0:
+        found.append("there is no query")
+    elif not query_set.valid.any():
+        found.append("no query has a valid seed: are the node ids of the hits those of the graph?")
+    elif missing * 2 > given:
+        found.append(f"{missing} of {given} hits are not in the graph")
+    return found

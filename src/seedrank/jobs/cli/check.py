@@ -1,0 +1,60 @@
+"""``seedrank check``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from seedrank.config import ScoreOptions
+from seedrank.jobs.check import run_check
+from seedrank.jobs.cli.console import set_up_logging
+from seedrank.jobs.cli.options import GroupedCommand, GroupedOption, collect
+from seedrank.jobs.cli.render import echo_json, echo_table
+from seedrank.jobs.cli.score import one_or_many, score_arguments
+
+
+@click.command("check", cls=GroupedCommand, epilog="Example: seedrank check edges.parquet --queries hits.parquet")
+@score_arguments
+@click.option(
+    "--out",
+    cls=GroupedOption,
+    group="Output",
+    type=click.Path(),
+    help="Run folder that score would get; checked, not touched.",
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    graph: tuple[str, ...],
+    queries: tuple[str, ...],
+    nodes: tuple[str, ...],
+    exclude: tuple[str, ...],
+    out: str | None,
+    *,
+    as_json: bool,
+    log_format: str,
+    verbose: bool,
+    quiet: bool,
+    **values: Any,
+) -> None:
+    """Validate every row that score would read, and every stored byte; compute nothing, keep nothing."""
+    set_up_logging(log_format=log_format, verbose=verbose, quiet=quiet)
+    options, _ = collect(ctx, ScoreOptions, values)
+    report = run_check(
+        one_or_many(graph),
+        queries=one_or_many(queries),
+        nodes=one_or_many(nodes),
+        exclude=one_or_many(exclude),
+        out=out,
+        options=options,
+    )
+    if as_json:
+        echo_json(report.to_dict())
+        return
+    rows = report.to_dict()
+    warnings = rows.pop("warnings")
+    echo_table("inputs are valid", rows)
+    for warning in warnings:
+        click.echo(f"  warning: {warning}")

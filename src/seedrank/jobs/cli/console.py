@@ -1,0 +1,145 @@
+"""What people see on stderr: log lines with stable event names, a bar on a terminal, lines at intervals elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+import structlog
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from seedrank.jobs.progress import Reporter
+
+CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+
+#: Seconds between two progress lines where there is no terminal.
+INTERVAL_S = 10.0
+
+log = logging.getLogger("seedrank.progress")
+
+
+def console_options(command: CommandT) -> CommandT:
+    """Decorate a command with ``--log-format``, ``--verbose`` and ``--quiet``."""
+    for decorator in (
+        click.option("-q", "--quiet", is_flag=True, help="Only warnings and errors on stderr."),
+        click.option("-v", "--verbose", is_flag=True, help="Also debug messages on stderr."),
+        click.option(
+            "--log-format",
+            type=click.Choice(["auto", "console", "json"]),
+            default="auto",
+            show_default=True,
+            help="Form of the log lines on stderr; auto is console.",
+        ),
+    ):
+        command = decorator(command)
+    return command
+
+
+def set_up_logging(*, log_format: str, verbose: bool, quiet: bool) -> None:
+    """Send the package's log records to stderr, as text or as one JSON object a line (UTC times)."""
+    shared: list[Any] = [
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.ExtraAdder(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    if log_format == "json":
+        last: list[Any] = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    else:
+        last = [structlog.dev.ConsoleRenderer(colors=_colours(), exception_formatter=structlog.dev.plain_traceback)]
+    formatter = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared,
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter)
+    logger = logging.getLogger("seedrank")
+    logger.handlers = [handler]
+    logger.propagate = False
+    logger.setLevel(logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO)
+
+
+def make_reporter(*, log_format: str, quiet: bool) -> Reporter:
+    """Return a bar where stderr is a terminal that can draw one, log lines elsewhere."""
+    plain = quiet or log_format == "json" or os.environ.get("TERM") == "dumb" or "CI" in os.environ
+    return LineReporter() if plain or not sys.stderr.isatty() else BarReporter()
+
+
+class BarReporter:
+    """A rich progress bar with the rate and the time left."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            TextColumn("scoring"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("queries"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+
+    def start(self, queries: int) -> None:
+        """Draw the empty bar."""
+        self._task = self._progress.add_task("scoring", total=queries)
+        self._progress.start()
+
+    def advance(self, queries: int) -> None:
+        """Move the bar."""
+        self._progress.advance(self._task, queries)
+
+    def finish(self) -> None:
+        """Remove the bar."""
+        self._progress.stop()
+
+
+class LineReporter:
+    """At most one log line per interval: what cron and Airflow keep."""
+
+    def __init__(self, interval_s: float = INTERVAL_S) -> None:
+        self._interval = interval_s
+        self._total = self._done = 0
+        self._begin = self._last = time.monotonic()
+
+    def start(self, queries: int) -> None:
+        """Remember the total and start the clock."""
+        self._total, self._done = queries, 0
+        self._begin = self._last = time.monotonic()
+
+    def advance(self, queries: int) -> None:
+        """Write a line when the last one is an interval old."""
+        self._done += queries
+        now = time.monotonic()
+        if now - self._last >= self._interval:
+            self._last = now
+            rate = self._done / (now - self._begin)
+            left = (self._total - self._done) / rate if rate else float("inf")
+            log.info(
+                "progress",
+                extra={
+                    "queries_done": self._done,
+                    "queries": self._total,
+                    "queries_per_second": round(rate, 1),
+                    "seconds_left": round(left, 1),
+                },
+            )
+
+    def finish(self) -> None:
+        """Nothing is left to draw."""
+
+
+def _colours() -> bool:
+    return sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,112 @@
+"""The ``seedrank`` group, and the one place where exceptions become exit codes."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from seedrank._version import __version__
+from seedrank.errors import SeedrankError
+
+#: Command → one line of help. Modules are imported when their command is used: ``--help`` stays fast.
+COMMANDS = {
+    "build": "Build a graph store from an edge list.",
+    "score": "Score seed sets and write candidate tables: the job.",
+    "plan": "Say what score would do; reads footers and query ids only.",
+    "check": "Validate every input fully; compute nothing.",
+    "info": "Show versions, machine, backends and the decision.",
+    "demo": "Score questions on the graph of Python's own standard library.",
+}
+
+BUG, USAGE, INTERRUPTED, OUT_OF_MEMORY = 1, 2, 130, 4
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"seedrank.jobs.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+HELP = """Personalized PageRank for many weighted seed sets at once, from Parquet to Parquet.
+
+\b
+seedrank build edges.parquet --out graph
+seedrank score graph --queries hits.parquet --out run
+"""
+
+
+@click.group(
+    cls=_LazyGroup,
+    help=HELP,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "auto_envvar_prefix": "SEEDRANK",
+        "max_content_width": 100,
+    },
+    epilog="Exit codes: 0 done, 1 bug, 2 usage, 3 input data, 4 missing resource, 5 storage, 6 incomplete, "
+    "130 interrupted.",
+)
+@click.version_option(__version__, prog_name="seedrank")
+def cli() -> None:
+    """Group of all commands; what it prints is `HELP`."""
+
+
+def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911  # one return per kind of failure is the table
+    """Run the command line; returns the exit code and never raises.
+
+    Codes: 0 done, 1 bug (with traceback), 2 usage or configuration, 3 input data, 4 missing resource or memory,
+    5 storage, 6 incomplete run, 130 interrupted.
+    """
+    try:
+        cli.main(args=list(arguments), prog_name="seedrank", standalone_mode=False)
+    except SeedrankError as error:
+        _say(f"error: {error.found}", error.expected, error.fix)
+        return error.exit_code
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.UsageError as error:
+        context = error.ctx.command_path if error.ctx else "seedrank"
+        _say(f"error: {error.format_message()}", "", f"see `{context} --help`")
+        return USAGE
+    except click.ClickException as error:
+        _say(f"error: {error.format_message()}", "", "")
+        return USAGE
+    except (KeyboardInterrupt, click.Abort):
+        _say("interrupted; the run folder holds the parts that were finished", "", "")
+        return INTERRUPTED
+    except MemoryError as error:
+        _say(
+            f"error: out of memory ({error})",
+            "the graph and one query to fit",
+            "a smaller --block-size or graph",
+        )
+        return OUT_OF_MEMORY
+    except BrokenPipeError:
+        # The reader of stdout went away (`seedrank info | head -1`): not an error of ours.
+        sys.stderr.close()
+        return 0
+    except Exception:
+        traceback.print_exc()
+        _say("error: this is a bug in seedrank", "", "report it with the lines above")
+        return BUG
+    return 0
+
+
+def _say(headline: str, expected: str, fix: str) -> None:
+    click.echo(headline, err=True)
+    for label, text in (("expected", expected), ("fix", fix)):
+        if text:
+            click.echo(f"  {label}: {text}", err=True)

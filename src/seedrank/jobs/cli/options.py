@@ -1,0 +1,208 @@
+"""click options made from the option models: names, defaults, ranges, units and help come from `seedrank.config`.
+
+Every option may come from a flag, from ``SEEDRANK_<COMMAND>_<OPTION>`` or from a table of ``--config``; the origin of
+each value is kept for ``run.json``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+import types
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+import click
+from click.core import ParameterSource
+from pydantic import BaseModel, ByteSize
+from pydantic.fields import FieldInfo
+
+from seedrank.config import Group, OptionInfo, OptionsT, make_options
+from seedrank.errors import ConfigError
+
+CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+
+_ORIGIN = {
+    ParameterSource.COMMANDLINE: "flag",
+    ParameterSource.ENVIRONMENT: "env",
+    ParameterSource.DEFAULT_MAP: "file",
+}
+_STRENGTH = {"flag": 3, "env": 2, "file": 1}
+#: Flags that switch something off by a name of their own.
+_OFF_SWITCH = {"include_seeds": "exclude-seeds"}
+
+
+class GroupedOption(click.Option):
+    """An option that help shows in a group; the default group is for how a command runs."""
+
+    def __init__(self, *arguments: Any, group: Group = "Run", **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.group = group
+
+
+class GroupedCommand(click.Command):
+    """A command whose help shows its options by group."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one section per option group, in the order of the model's groups."""
+        sections: dict[str, list[tuple[str, str]]] = {name: [] for name in get_args(Group)}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                sections[getattr(parameter, "group", "Run")].append(record)
+        for name, records in sections.items():
+            if records:
+                with formatter.section(f"{name} options"):
+                    formatter.write_dl(records)
+
+
+def model_options(model: type[BaseModel]) -> Callable[[CommandT], CommandT]:
+    """Decorate a command with ``--config`` and one option for every field of a model."""
+
+    def decorate(command: CommandT) -> CommandT:
+        for name, field in reversed(model.model_fields.items()):
+            command = _option(name, field)(command)
+        return click.option(
+            "--config",
+            type=click.Path(dir_okay=False, path_type=Path),
+            is_eager=True,
+            expose_value=False,
+            callback=_read_config,
+            help="TOML file with a table per command; flags and environment variables win over it.",
+        )(command)
+
+    return decorate
+
+
+def input_option(flag: str, *, help: str) -> Callable[[CommandT], CommandT]:  # noqa: A002  # click's word
+    """Declare an option that takes a table: file, folder, glob or URL, several times."""
+    return click.option(flag, cls=GroupedOption, group="Input", multiple=True, metavar="PARQUET", help=help)
+
+
+def collect(ctx: click.Context, model: type[OptionsT], values: Mapping[str, Any]) -> tuple[OptionsT, dict[str, Any]]:
+    """Return the validated options of a command and the origin of each value that is not a default.
+
+    Raises
+    ------
+    ConfigError
+        Bad values; restart and damping both given at one origin.
+    """
+    given, origins = {}, {}
+    for name in model.model_fields:
+        source = ctx.get_parameter_source(name)
+        if source in _ORIGIN:
+            given[name], origins[name] = values[name], _ORIGIN[source]
+    if "restart" in given and "damping" in given:
+        strength = {name: _STRENGTH[origins[name]] for name in ("restart", "damping")}
+        if strength["restart"] != strength["damping"]:
+            weaker = min(strength, key=strength.__getitem__)
+            del given[weaker], origins[weaker]
+    return make_options(model, given), origins
+
+
+def _option(name: str, field: FieldInfo) -> Callable[[CommandT], CommandT]:
+    info = next((item for item in field.metadata if isinstance(item, OptionInfo)), OptionInfo("Run"))
+    flag = "--" + name.replace("_", "-")
+    settings: dict[str, Any] = {"help": _help(field, info), "default": None, "cls": GroupedOption, "group": info.group}
+    kind = _plain(field.annotation)
+    if kind is bool:
+        flag = f"{flag}/--{_OFF_SWITCH[name]}" if name in _OFF_SWITCH else flag
+        settings["is_flag"] = True
+    elif get_origin(kind) is Literal:
+        settings["type"] = click.Choice(get_args(kind))
+    elif get_origin(kind) is tuple:
+        settings |= {"multiple": True, "metavar": "NAME"}
+    elif get_origin(kind) is dict:
+        settings |= {"multiple": True, "metavar": info.unit, "callback": _pairs}
+    elif kind is ByteSize:
+        settings |= {"type": str, "metavar": "BYTES"}
+    else:
+        settings["type"] = kind
+    return click.option(flag, name, **settings)
+
+
+def _plain(annotation: Any) -> Any:
+    """Return the type without ``| None``."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        return next(item for item in get_args(annotation) if item is not type(None))
+    return annotation
+
+
+def _help(field: FieldInfo, info: OptionInfo) -> str:
+    notes = []
+    limits = {
+        key: getattr(item, key) for item in field.metadata for key in ("ge", "gt", "le", "lt") if hasattr(item, key)
+    }
+    if limits:
+        low = f"[{limits['ge']}" if "ge" in limits else f"({limits['gt']}" if "gt" in limits else "(-inf"
+        high = f"{limits['le']}]" if "le" in limits else f"{limits['lt']})" if "lt" in limits else "inf)"
+        notes.append(f"range {low}, {high}")
+    if info.unit and get_origin(_plain(field.annotation)) is not dict:
+        notes.append(f"unit: {info.unit}")
+    if isinstance(field.default, bool):
+        notes.append(f"default: {'yes' if field.default else 'no'}")
+    elif field.default is not None and field.default not in ((), {}):
+        notes.append(f"default: {field.default}")
+    return f"{field.description}" + (f"  [{'; '.join(notes)}]" if notes else "")
+
+
+def _pairs(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...] | None) -> dict[str, float]:
+    pairs: dict[str, float] = {}
+    for text in values or ():
+        name, separator, weight = text.rpartition("=")
+        try:
+            number = float(weight)
+        except ValueError:
+            separator = ""
+        if not separator or name in pairs:
+            raise ConfigError(
+                f"--{(parameter.name or '').replace('_', '-')} {text!r}" + (" repeats a name" if name in pairs else ""),
+                expected="NAME=NUMBER, each name once",
+                fix="for example likes=0.5",
+            )
+        pairs[name] = number
+    return pairs
+
+
+def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> None:
+    """Make the table of this command the context's default map; unknown keys and tables are errors."""
+    if path is None:
+        return
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(
+            f"--config {path} cannot be read ({error.strerror})", expected="a TOML file", fix="check the path"
+        ) from None
+    except ValueError as error:
+        raise ConfigError(f"--config {path} is not TOML: {error}", expected="valid TOML", fix="correct it") from None
+    from seedrank.jobs.cli.main import COMMANDS  # noqa: PLC0415  # the group imports its commands lazily
+
+    _refuse_unknown(path, "table", document, COMMANDS)
+    command = ctx.command.name or ""
+    table = document.get(command, {})
+    if not isinstance(table, dict):
+        raise ConfigError(f"--config {path}: {command!r} is not a table", expected=f"[{command}]", fix="make it one")
+    options = {
+        item.name: item for item in ctx.command.params if isinstance(item, click.Option) and item.name != "config"
+    }
+    values = {key.replace("-", "_"): value for key, value in table.items()}
+    _refuse_unknown(path, f"key in [{command}]", values, options)
+    for name, value in values.items():
+        if isinstance(value, dict):
+            values[name] = [f"{key}={weight}" for key, weight in value.items()]
+        elif options[name].multiple and isinstance(value, str):
+            values[name] = [value]
+    ctx.default_map = values
+
+
+def _refuse_unknown(path: Path, what: str, found: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    for name in found:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise ConfigError(
+                f"--config {path}: unknown {what} {name!r}",
+                expected="one of " + ", ".join(sorted(map(str, known))),
+                fix=f"did you mean {near[0]!r}?" if near else "remove it",
+            )

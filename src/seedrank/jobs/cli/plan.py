@@ -1,0 +1,56 @@
+"""``seedrank plan``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from seedrank.config import ScoreOptions
+from seedrank.jobs.cli.console import set_up_logging
+from seedrank.jobs.cli.options import GroupedCommand, GroupedOption, collect
+from seedrank.jobs.cli.render import echo_json, echo_table
+from seedrank.jobs.cli.score import one_or_many, score_arguments
+from seedrank.jobs.plan import run_plan
+
+
+@click.command("plan", cls=GroupedCommand, epilog="Example: seedrank plan graph --queries hits.parquet --json")
+@score_arguments
+@click.option(
+    "--out",
+    cls=GroupedOption,
+    group="Output",
+    type=click.Path(),
+    help="Run folder that score would get; checked, not touched.",
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    graph: tuple[str, ...],
+    queries: tuple[str, ...],
+    nodes: tuple[str, ...],
+    exclude: tuple[str, ...],
+    out: str | None,
+    *,
+    as_json: bool,
+    log_format: str,
+    verbose: bool,
+    quiet: bool,
+    **values: Any,
+) -> None:
+    """Say what score with the same arguments would do: sizes, parts, block, memory, backend. Writes nothing."""
+    set_up_logging(log_format=log_format, verbose=verbose, quiet=quiet)
+    options, _ = collect(ctx, ScoreOptions, values)
+    plan = run_plan(
+        one_or_many(graph),
+        out=out,
+        queries=one_or_many(queries),
+        nodes=one_or_many(nodes),
+        exclude=one_or_many(exclude),
+        options=options,
+    )
+    if as_json:
+        echo_json(plan.to_dict())
+    else:
+        echo_table("plan", plan.to_dict())

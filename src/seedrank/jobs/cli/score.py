@@ -1,0 +1,100 @@
+"""``seedrank score``, and the arguments that ``plan`` and ``check`` share with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from seedrank.config import ScoreOptions
+from seedrank.jobs.cli.console import console_options, make_reporter, set_up_logging
+from seedrank.jobs.cli.options import GroupedCommand, GroupedOption, collect, input_option, model_options
+from seedrank.jobs.cli.render import echo_json, echo_table
+from seedrank.jobs.results import Run
+from seedrank.jobs.score import run_score
+
+CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+
+
+def score_arguments(command: CommandT) -> CommandT:
+    """Decorate a command with what score, plan and check have in common."""
+    for decorator in (
+        console_options,
+        model_options(ScoreOptions),
+        click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
+        input_option("--exclude", help="Nodes a query must not return: ([query_id, ]node_id) (repeatable)."),
+        input_option("--nodes", help="Node table, for an edge list (repeatable)."),
+        input_option("--queries", help="Hits: file, folder, glob or URL of Parquet (repeatable)."),
+        click.argument("graph", nargs=-1, required=True),
+    ):
+        command = decorator(command)
+    return command
+
+
+def one_or_many(paths: tuple[str, ...]) -> str | list[str] | None:
+    """Return None for none, the path for one, a list for several."""
+    return None if not paths else paths[0] if len(paths) == 1 else list(paths)
+
+
+@click.command(
+    "score",
+    cls=GroupedCommand,
+    epilog="Example: seedrank score graph --queries hits.parquet --out run --damping 0.85 --direction both --top-k 20",
+)
+@score_arguments
+@click.option("--out", cls=GroupedOption, group="Output", required=True, type=click.Path(), help="Run folder.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    graph: tuple[str, ...],
+    queries: tuple[str, ...],
+    nodes: tuple[str, ...],
+    exclude: tuple[str, ...],
+    out: str,
+    *,
+    as_json: bool,
+    log_format: str,
+    verbose: bool,
+    quiet: bool,
+    **values: Any,
+) -> None:
+    """Score the seed sets of --queries on GRAPH and write the top-k candidates of each.
+
+    GRAPH is a graph store, or an edge list (file, folder, glob, URL) that is built in the run folder first.
+    """
+    set_up_logging(log_format=log_format, verbose=verbose, quiet=quiet)
+    options, origins = collect(ctx, ScoreOptions, values)
+    run = run_score(
+        one_or_many(graph),
+        out=out,
+        queries=one_or_many(queries),
+        nodes=one_or_many(nodes),
+        exclude=one_or_many(exclude),
+        options=options,
+        origins=origins,
+        reporter=make_reporter(log_format=log_format, quiet=quiet),
+    )
+    if as_json:
+        echo_json(run.manifest.model_dump(mode="json"))
+    else:
+        _echo_summary(run)
+
+
+def _echo_summary(run: Run) -> None:
+    manifest = run.manifest
+    assert manifest.queries is not None
+    assert manifest.backend is not None
+    echo_table(
+        f"run {run.path}",
+        {
+            "queries": manifest.queries.total,
+            "status": manifest.queries.by_status,
+            "seeds_missing": manifest.queries.seeds_missing,
+            "candidates": sum(part.candidates for part in manifest.parts),
+            "largest_error_bound": max((part.largest_error_bound or 0.0 for part in manifest.parts), default=0.0),
+            "backend": f"{manifest.backend.name}, {manifest.backend.precision}, block of {manifest.backend.block_size}",
+            "seconds": manifest.timings_s,
+        },
+    )

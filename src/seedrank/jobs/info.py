@@ -1,0 +1,55 @@
+"""``info``: versions, machine, backends, and which one would run and why."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import Any
+
+from seedrank._version import __version__
+from seedrank.io.graphstore import FORMAT_VERSION
+from seedrank.io.records import RUN_SCHEMA_VERSION
+from seedrank.jobs.prepare import memory_budget
+from seedrank.jobs.resources import available_memory
+from seedrank.kernels.backend import resolve_backend
+
+
+def info() -> dict[str, Any]:
+    """Describe this installation and machine.
+
+    Returns
+    -------
+    dict
+        ``seedrank``, ``python``, ``libraries`` (base dependencies → version or None), ``machine`` (processors,
+        available memory, default memory budget in bytes), ``formats`` and ``backend`` (name, requested, reason).
+    """
+    decision = resolve_backend("auto")
+    return {
+        "seedrank": __version__,
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "platform": platform.platform(),
+        "libraries": {name: _version(name) for name in _base_dependencies()},
+        "machine": {
+            "processors": os.cpu_count(),
+            "available_memory_bytes": available_memory(),
+            "memory_budget_bytes": memory_budget(None),
+        },
+        "formats": {"graph_store": FORMAT_VERSION, "run": RUN_SCHEMA_VERSION},
+        "backend": {"name": decision.name, "requested": decision.requested, "reason": decision.reason},
+    }
+
+
+def _base_dependencies() -> list[str]:
+    lines = [line for line in requires("seedrank") or [] if "extra ==" not in line]
+    names = ["".join(c if c.isalnum() or c in "-_." else " " for c in line).split()[0] for line in lines]
+    return sorted(names)
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

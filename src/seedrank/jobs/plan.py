@@ -1,0 +1,193 @@
+"""``plan``: what ``score`` would do, from footers and the query id column alone. Writes nothing."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from typing import Any, Unpack
+
+from seedrank.config import ScoreKeywords, ScoreOptions, make_options
+from seedrank.errors import InputDataError
+from seedrank.io.query_ids import read_query_ids
+from seedrank.io.tables import TableInput
+from seedrank.jobs.build import read_nodes_input
+from seedrank.jobs.prepare import (
+    block_size,
+    check_run_output,
+    check_store_options,
+    memory_budget,
+    store_of,
+    type_weights,
+)
+from seedrank.jobs.query_set import check_query_options
+from seedrank.kernels.backend import create_backend, resolve_backend
+
+#: Memory of the interpreter and its libraries, and what one part holds before it is written.
+BASE_BYTES = 150 << 20
+#: Bytes of one candidate row in memory while a part is put together.
+CANDIDATE_BYTES = 40
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a ``score`` run would do.
+
+    Attributes
+    ----------
+    graph : "store" or "edge list"; an edge list is built first.
+    nodes, edges : of the store; for an edge list upper limits from the footers, and ``exact`` is False.
+    queries, hits : distinct queries and rows of hits.
+    parts : files that each result table would have.
+    backend, backend_reason : who would compute, and why.
+    block_size, bytes_per_query : queries scored together, and what each takes.
+    graph_bytes : size of the store (estimated for an edge list).
+    peak_memory_bytes : estimate: graph + block + parts + interpreter.
+    largest_output_rows : queries · top-k.
+    """
+
+    graph: str
+    exact: bool
+    nodes: int
+    edges: int
+    queries: int
+    hits: int
+    parts: int
+    part_size: int
+    backend: str
+    backend_reason: str
+    precision: str
+    block_size: int
+    bytes_per_query: int
+    memory_budget_bytes: int
+    graph_bytes: int
+    peak_memory_bytes: int
+    largest_output_rows: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain values, for JSON."""
+        return asdict(self)
+
+
+def plan(
+    graph: Any,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    queries: Any = None,
+    nodes: Any = None,
+    exclude: Any = None,
+    **options: Unpack[ScoreKeywords],
+) -> Plan:
+    """Say what `score` with the same arguments would do; reads footers and query ids, writes nothing.
+
+    Raises
+    ------
+    ConfigError, InputDataError, ResourceError
+        What `score` would refuse at the door, as far as footers show it.
+    """
+    return run_plan(
+        graph,
+        out=out,
+        queries=queries,
+        nodes=nodes,
+        exclude=exclude,
+        options=make_options(ScoreOptions, options),
+    )
+
+
+def run_plan(
+    graph: Any,
+    *,
+    out: str | os.PathLike[str] | None,
+    queries: Any,
+    nodes: Any,
+    exclude: Any,
+    options: ScoreOptions,
+) -> Plan:
+    """`plan` with validated options."""
+    check_query_options(queries, options)
+    check_run_output(out, graph=graph, queries=queries, nodes=nodes, exclude=exclude, overwrite=options.overwrite)
+    size = _graph_size(graph, nodes=nodes, options=options)
+    hits, query_count = _query_size(queries, nodes_of_type=size.nodes_of_type, options=options)
+    decision = resolve_backend(options.backend)
+    backend = create_backend(decision.name)
+    per_query = backend.bytes_per_query(size.nodes, options.precision)
+    budget = memory_budget(options.memory_limit)
+    width = block_size(options, per_query, budget=budget, queries=query_count)
+    part_rows = min(query_count, options.part_size) * min(options.top_k, size.nodes)
+    return Plan(
+        graph="store" if size.exact else "edge list",
+        exact=size.exact,
+        nodes=size.nodes,
+        edges=size.edges,
+        queries=query_count,
+        hits=hits,
+        parts=max(1, -(-query_count // options.part_size)),
+        part_size=options.part_size,
+        backend=decision.name,
+        backend_reason=decision.reason,
+        precision=options.precision,
+        block_size=width,
+        bytes_per_query=per_query,
+        memory_budget_bytes=budget,
+        graph_bytes=size.bytes,
+        peak_memory_bytes=size.bytes
+        + min(width, max(query_count, 1)) * per_query
+        + part_rows * CANDIDATE_BYTES
+        + BASE_BYTES,
+        largest_output_rows=query_count * min(options.top_k, size.nodes),
+    )
+
+
+@dataclass(frozen=True)
+class _GraphSize:
+    exact: bool
+    nodes: int
+    edges: int
+    bytes: int
+    nodes_of_type: dict[str, int] | None
+
+
+def _graph_size(graph: Any, *, nodes: Any, options: ScoreOptions) -> _GraphSize:
+    store = store_of(graph)
+    if store is not None:
+        check_store_options(store, nodes=nodes, options=options)
+        type_weights(options, store.facts.edge_types)
+        facts = store.facts
+        return _GraphSize(True, facts.nodes, facts.edges, store.store_bytes, facts.node_types)
+    table = TableInput.open(graph, what="edges")
+    if any(part.rows is None for part in table.parts):
+        # A stream in memory has no footer: only reading it tells its length.
+        for _ in table.batches([options.src_column]):
+            pass
+    rows = sum(record.rows for record in table.records)
+    listed = 0
+    types: dict[str, int] | None = None
+    if nodes is not None and options.all_nodes is not None:
+        node_table = read_nodes_input(nodes, options)
+        assert node_table is not None
+        listed = len(node_table.ids)
+        if "type" in node_table.attributes.column_names:
+            counted = node_table.attributes.column("type").value_counts().to_pylist()
+            types = {row["values"]: row["counts"] for row in counted}
+    elif nodes is not None:
+        listed = sum(record.rows for record in TableInput.open(nodes, what="nodes").records)
+    # Every row may bring two nodes of its own; two CSRs of int32 neighbours, int64 offsets, two orders, an 8 byte id.
+    most_nodes = listed + 2 * rows
+    return _GraphSize(False, most_nodes, rows, rows * 2 * 4 + most_nodes * (2 * 8 + 2 * 4 + 8), types)
+
+
+def _query_size(queries: Any, *, nodes_of_type: dict[str, int] | None, options: ScoreOptions) -> tuple[int, int]:
+    """Rows of hits, and distinct queries."""
+    if options.all_nodes is None:
+        found = read_query_ids(queries, column=options.hit_query_column)
+        return found.rows, len(found.query_ids)
+    if not nodes_of_type or options.all_nodes not in nodes_of_type:
+        raise InputDataError(
+            f"--all-nodes {options.all_nodes!r}: no node has this type",
+            expected="one of " + ", ".join(map(repr, nodes_of_type))
+            if nodes_of_type
+            else "a node table with a type column",
+            fix="correct the name, or pass --nodes",
+        )
+    count = nodes_of_type[options.all_nodes]
+    return count, count

@@ -1,0 +1,194 @@
+"""What ``score``, ``plan`` and ``check`` share: opening the graph, names against the data, backend and block size."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from seedrank.config import BuildOptions, ScoreOptions
+from seedrank.errors import ConfigError, InputDataError
+from seedrank.io.graphstore import GraphStore, StoredRows, is_graph_store, open_graph_store
+from seedrank.io.runfolder import check_run_replaceable
+from seedrank.jobs.build import GRAPH_OPTIONS, build_store
+from seedrank.jobs.locations import check_output_apart, local_output, local_path
+from seedrank.jobs.progress import Stopwatch
+from seedrank.jobs.resources import DEFAULT_SHARE, available_memory
+from seedrank.kernels.adjacency import Adjacency
+from seedrank.kernels.backend import Backend, BackendDecision, create_backend, resolve_backend
+from seedrank.kernels.block_size import choose_block_size
+from seedrank.kernels.transition import Transition, build_transition
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A loaded backend and how much it takes at a time."""
+
+    backend: Backend
+    decision: BackendDecision
+    block_size: int
+    bytes_per_query: int
+    budget: int
+
+
+def check_run_output(
+    out: str | os.PathLike[str] | None, *, graph: Any, queries: Any, nodes: Any, exclude: Any, overwrite: bool
+) -> None:
+    """Refuse a run folder that overlaps an input or may not be replaced; nothing is touched.
+
+    Raises
+    ------
+    ConfigError
+        With the paths named.
+    """
+    if out is None:
+        return
+    path = local_output(out)
+    stored = graph.path if isinstance(graph, GraphStore) else graph
+    sources = {"the graph": stored, "the hits": queries, "the node table": nodes, "the exclusions": exclude}
+    check_output_apart(path, sources)
+    check_run_replaceable(path, overwrite=overwrite)
+
+
+def store_of(graph: Any) -> GraphStore | None:
+    """Return the graph store that a positional argument names, or None when it is an edge list."""
+    if isinstance(graph, GraphStore):
+        return graph
+    if isinstance(graph, (str, os.PathLike)):
+        path = local_path(graph)
+        if path is not None and is_graph_store(path):
+            return open_graph_store(path)
+    return None
+
+
+def open_graph(
+    graph: Any, *, nodes: Any, options: ScoreOptions, build_in: Path, stopwatch: Stopwatch
+) -> tuple[GraphStore, bool]:
+    """Open a graph store, or build one from an edge list.
+
+    Returns the store and whether it was built here, at ``build_in``.
+
+    Raises
+    ------
+    ConfigError
+        Options of the edge list or a node table were given with a store that was built otherwise.
+    InputDataError
+        Bad data, or a damaged store.
+    """
+    store = store_of(graph)
+    if store is None:
+        values = {name: getattr(options, name) for name in options.model_fields_set & set(GRAPH_OPTIONS)}
+        return build_store(
+            build_in, edges=graph, nodes=nodes, options=BuildOptions(**values), stopwatch=stopwatch
+        ), True
+    check_store_options(store, nodes=nodes, options=options)
+    return store, False
+
+
+def check_store_options(store: GraphStore, *, nodes: Any, options: ScoreOptions) -> None:
+    """Refuse options that belong to ``build`` when they contradict the store."""
+    if nodes is not None:
+        raise ConfigError(
+            f"--nodes is given with the graph store {store.path}",
+            expected="--nodes at build time: a store holds its node attributes",
+            fix="drop --nodes, or rebuild the store with it",
+        )
+    for name in GRAPH_OPTIONS:
+        given, built = getattr(options, name), store.facts.options.get(name)
+        if name in options.model_fields_set and given != built:
+            raise ConfigError(
+                f"--{name.replace('_', '-')} {given} is given with a graph store that was built with {built}",
+                expected="the value the store was built with, or nothing",
+                fix="rebuild the store, or drop the option",
+            )
+
+
+def type_weights(options: ScoreOptions, edge_types: list[str | None]) -> npt.NDArray[np.float64] | None:
+    """Weight of every edge type of the graph, or None when the options leave all at 1.
+
+    Raises
+    ------
+    InputDataError
+        A name that no edge has.
+    """
+    if not options.edge_type and not options.type_weight:
+        return None
+    for option, names in (("--edge-type", options.edge_type), ("--type-weight", tuple(options.type_weight))):
+        unknown = [name for name in names if name not in edge_types]
+        if unknown:
+            known = [repr(name) for name in edge_types if name is not None][:20]
+            raise InputDataError(
+                f"{option} {unknown[0]!r}: no edge has this type",
+                expected="one of " + ", ".join(known) if known else "an edge list with a type column",
+                fix="correct the name, or drop the option",
+            )
+    weights = np.array([1.0 if name is None else options.type_weight.get(name, 1.0) for name in edge_types])
+    if options.edge_type:
+        weights[[name not in options.edge_type for name in edge_types]] = 0.0
+    return weights
+
+
+def make_transition(store: GraphStore, options: ScoreOptions) -> Transition:
+    """Return transition probabilities of the store under direction, type weights and dangling rule; one pass."""
+    return build_transition(
+        _adjacency(store.by_source),
+        _adjacency(store.by_destination),
+        direction=options.direction,
+        type_weights=type_weights(options, store.facts.edge_types),
+        dangling=options.dangling,
+    )
+
+
+def start_engine(transition: Transition, store: GraphStore, options: ScoreOptions, *, queries: int) -> Engine:
+    """Load the transition matrix into the backend and fix the block size.
+
+    Raises
+    ------
+    ResourceError
+        Memory does not hold a single query.
+    """
+    decision = resolve_backend(options.backend)
+    backend = create_backend(decision.name)
+    backend.load(transition, precision=options.precision, order=np.asarray(store.order))
+    budget = memory_budget(options.memory_limit)
+    per_query = backend.bytes_per_query(transition.nodes, options.precision)
+    return Engine(
+        backend=backend,
+        decision=decision,
+        block_size=block_size(options, per_query, budget=budget, queries=queries),
+        bytes_per_query=per_query,
+        budget=budget,
+    )
+
+
+def memory_budget(memory_limit: int | None) -> int:
+    """Bytes that a block may plan with."""
+    return int(available_memory() * DEFAULT_SHARE) if memory_limit is None else int(memory_limit)
+
+
+def block_size(options: ScoreOptions, bytes_per_query: int, *, budget: int, queries: int) -> int:
+    """Queries per block: what the user says, else what the budget holds."""
+    if options.block_size is not None:
+        return options.block_size
+    return choose_block_size(bytes_per_query, budget, queries=min(queries, options.part_size))
+
+
+def table_facts(options: ScoreOptions) -> Mapping[str, Any]:
+    """Return the parameters that the metadata of both result tables names."""
+    return {
+        "method": options.method,
+        "restart": options.restart_probability,
+        "direction": options.direction,
+        "dangling": options.dangling,
+        "precision": options.precision,
+        "top_k": options.top_k,
+    }
+
+
+def _adjacency(rows: StoredRows) -> Adjacency:
+    return Adjacency(offsets=rows.offsets, neighbors=rows.neighbors, weights=rows.weights, types=rows.types)

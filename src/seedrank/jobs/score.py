@@ -1,0 +1,308 @@
+"""``score``: the job. Graph and hits in, candidate tables out."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import time
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any, Literal, Unpack
+
+from seedrank._version import __version__
+from seedrank.config import ScoreKeywords, ScoreOptions, make_options
+from seedrank.errors import IncompleteRunError, SeedrankError, StorageError
+from seedrank.io.graphstore import GraphStore
+from seedrank.io.records import (
+    BackendRecord,
+    GraphRecord,
+    InputRecord,
+    OptionRecord,
+    PartRecord,
+    QueryCounts,
+    RunManifest,
+)
+from seedrank.io.runfolder import RunFolder, create_run_folder
+from seedrank.jobs.locations import local_output
+from seedrank.jobs.parts import score_part
+from seedrank.jobs.prepare import (
+    Engine,
+    check_run_output,
+    make_transition,
+    open_graph,
+    start_engine,
+    store_of,
+)
+from seedrank.jobs.progress import Reporter, Silent, Stopwatch
+from seedrank.jobs.query_set import QuerySet, check_query_options, load_query_set
+from seedrank.jobs.resources import peak_memory
+from seedrank.jobs.results import Run
+
+log = logging.getLogger(__name__)
+
+Origin = Literal["default", "file", "env", "flag", "argument"]
+_LIBRARIES = ("numpy", "scipy", "pyarrow")
+
+
+def score(
+    graph: Any,
+    *,
+    out: str | os.PathLike[str],
+    queries: Any = None,
+    nodes: Any = None,
+    exclude: Any = None,
+    reporter: Reporter | None = None,
+    **options: Unpack[ScoreKeywords],
+) -> Run:
+    """Score many seed sets by personalized PageRank and write one top-k candidate table.
+
+    Parameters
+    ----------
+    graph : GraphStore, path of a graph store, or an edge list (path, glob, URL, list, Arrow stream)
+        An edge list is built into ``out/graph`` first.
+    out : path
+        The run folder. It must not hold the parts of a run, unless ``overwrite=True``.
+    queries : path, glob, URL, list of these, or any object with ``__arrow_c_stream__``
+        Hits: rows (query_id, node_id[, weight][, source]) or (query_id, seeds: list). Or pass ``all_nodes=TYPE``.
+    nodes : like ``queries``, optional
+        Node table, for an edge list.
+    exclude : like ``queries``, optional
+        Rows ([query_id, ]node_id) that a query (every query, without query_id) must not return.
+    reporter : Reporter, optional
+        Receives progress.
+    **options
+        See `seedrank.config.ScoreOptions`.
+
+    Returns
+    -------
+    Run
+        ``.candidates`` and ``.queries`` are tables for pyarrow, polars, pandas and DuckDB; ``.manifest`` is run.json.
+
+    Raises
+    ------
+    ConfigError, InputDataError, ResourceError, StorageError
+        Exit codes 2, 3, 4 and 5 of the command.
+    IncompleteRunError
+        The run is written, but queries failed, or ``strict`` was set and a query did not end ``ok`` (exit code 6).
+    """
+    parsed = make_options(ScoreOptions, options)
+    origins: dict[str, Origin] = dict.fromkeys(options, "argument")
+    return run_score(
+        graph,
+        out=out,
+        queries=queries,
+        nodes=nodes,
+        exclude=exclude,
+        options=parsed,
+        origins=origins,
+        reporter=reporter,
+    )
+
+
+def run_score(
+    graph: Any,
+    *,
+    out: str | os.PathLike[str],
+    queries: Any,
+    nodes: Any,
+    exclude: Any,
+    options: ScoreOptions,
+    origins: Mapping[str, Origin],
+    reporter: Reporter | None = None,
+) -> Run:
+    """`score` with validated options and the origin of each."""
+    check_query_options(queries, options)
+    check_run_output(out, graph=graph, queries=queries, nodes=nodes, exclude=exclude, overwrite=options.overwrite)
+    store_of(graph)  # a damaged store is refused before an earlier run is replaced
+    folder = create_run_folder(local_output(out), overwrite=options.overwrite)
+    job = _Job(folder, options, origins, reporter or Silent())
+    try:
+        job.prepare(graph, queries=queries, nodes=nodes, exclude=exclude)
+        folder.discard_replaced()
+        job.score_all()
+    except BaseException as error:
+        if folder.restore_replaced():
+            raise
+        # The original error is what counts: a manifest that cannot be written any more must not hide it.
+        with suppress(StorageError):
+            job.close("failed", error=str(error) if isinstance(error, SeedrankError) else repr(error))
+        raise
+    return job.finish()
+
+
+class _Job:
+    """One run, from an empty folder to the success marker; owns the manifest."""
+
+    def __init__(
+        self, folder: RunFolder, options: ScoreOptions, origins: Mapping[str, Origin], reporter: Reporter
+    ) -> None:
+        self.folder = folder
+        self.options = options
+        self.reporter = reporter
+        self.stopwatch = Stopwatch()
+        self.by_status: Counter[str] = Counter()
+        self.manifest = RunManifest(
+            seedrank_version=__version__,
+            state="running",
+            started_at=_now(),
+            options=_option_records(options, origins),
+            part_size=options.part_size,
+            versions={"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}},
+        )
+        folder.write_manifest(self.manifest)
+
+    store: GraphStore
+    query_set: QuerySet
+    engine: Engine
+
+    def prepare(self, graph: Any, *, queries: Any, nodes: Any, exclude: Any) -> None:
+        """Everything before the first block."""
+        watch = self.stopwatch
+        self.store, built = open_graph(
+            graph, nodes=nodes, options=self.options, build_in=self.folder.graph, stopwatch=watch
+        )
+        with watch.stage("transition"):
+            transition = make_transition(self.store, self.options)
+        with watch.stage("read_queries"):
+            self.query_set = load_query_set(self.store, queries=queries, exclude=exclude, options=self.options)
+        with watch.stage("load_backend"):
+            self.engine = start_engine(transition, self.store, self.options, queries=len(self.query_set))
+        log.info(
+            "backend_chosen",
+            extra={"backend": self.engine.decision.name, "reason": self.engine.decision.reason},
+        )
+        self._record_inputs(built=built)
+
+    def score_all(self) -> None:
+        """Score and write part after part; one empty part when there is no query, so that the schema is there."""
+        count, size = len(self.query_set), self.options.part_size
+        self.manifest.parts_planned = max(1, -(-count // size))
+        self.folder.write_manifest(self.manifest)
+        self.reporter.start(count)
+        try:
+            for part in range(self.manifest.parts_planned):
+                self._one_part(part, part * size, min((part + 1) * size, count))
+        finally:
+            self.reporter.finish()
+
+    def finish(self) -> Run:
+        """Close the manifest, then mark success, or say what is incomplete."""
+        counts = self.manifest.queries
+        assert counts is not None
+        counts.by_status = dict(sorted(self.by_status.items()))
+        failed = self.by_status["failed"]
+        not_ok = len(self.query_set) - self.by_status["ok"]
+        incomplete = failed > 0 or (self.options.strict and not_ok > 0)
+        self.folder.remove_staging()
+        self.close("incomplete" if incomplete else "finished")
+        run = Run(self.folder.path)
+        if not incomplete:
+            self.folder.mark_success()
+            return run
+        blocks = [
+            f"part {record.part}: {record.failed_queries}" for record in self.manifest.parts if record.failed_queries
+        ]
+        raise IncompleteRunError(
+            f"{failed or not_ok} of {len(self.query_set)} queries ended with a status other than ok: {counts.by_status}"
+            + (f"; failed queries by part: {', '.join(blocks[:10])}" if failed else ""),
+            expected="every query to end "
+            + ("with status ok (--strict)" if self.options.strict else "without failure"),
+            fix=f"read the status column of {self.folder.queries} and the log; the finished parts are kept, "
+            "_SUCCESS is not written",
+        )
+
+    def close(self, state: Literal["finished", "incomplete", "failed"], *, error: str | None = None) -> None:
+        """Write the last version of the manifest."""
+        self.manifest.state = state
+        self.manifest.error = error
+        self.manifest.finished_at = _now()
+        self.manifest.timings_s = self.stopwatch.total()
+        self.manifest.peak_memory_bytes = peak_memory()
+        self.folder.write_manifest(self.manifest)
+        log.info("run_closed", extra={"state": state, "seconds": self.manifest.timings_s["total"]})
+
+    def _one_part(self, part: int, first: int, last: int) -> None:
+        begin = time.perf_counter()
+        with self.stopwatch.stage("score"):
+            scored = score_part(
+                first,
+                last,
+                query_set=self.query_set,
+                store=self.store,
+                engine=self.engine,
+                options=self.options,
+                reporter=self.reporter,
+            )
+        with self.stopwatch.stage("write"):
+            sizes = self.folder.write_part(part, candidates=scored.candidates, queries=scored.queries)
+        self.by_status += scored.by_status
+        record = PartRecord(
+            part=part,
+            first_query=first,
+            queries=last - first,
+            candidates=scored.candidates.num_rows,
+            failed_queries=scored.by_status["failed"],
+            candidates_bytes=sizes[0],
+            queries_bytes=sizes[1],
+            iterations=scored.iterations,
+            largest_error_bound=scored.largest_error_bound,
+            errors=scored.errors,
+            seconds=round(time.perf_counter() - begin, 4),
+        )
+        self.manifest.parts.append(record)
+        self.manifest.timings_s = self.stopwatch.total()
+        self.folder.write_manifest(self.manifest)
+        log.info("part_done", extra=record.model_dump())
+
+    def _record_inputs(self, *, built: bool) -> None:
+        facts, query_set, engine = self.store.facts, self.query_set, self.engine
+        graph_files = [file for files in facts.inputs.values() for file in files]
+        self.manifest.inputs = {
+            "graph": InputRecord(files=graph_files, fingerprint=facts.fingerprint),
+            **query_set.records,
+        }
+        self.manifest.graph = GraphRecord(
+            path=str(self.store.path.resolve()),
+            built_in_this_run=built,
+            store_bytes=self.store.store_bytes,
+            **{
+                name: getattr(facts, name)
+                for name in GraphRecord.model_fields
+                if name not in ("path", "built_in_this_run", "store_bytes")
+            },
+        )
+        self.manifest.backend = BackendRecord(
+            name=engine.decision.name,
+            requested=engine.decision.requested,
+            reason=engine.decision.reason,
+            precision=self.options.precision,
+            block_size=engine.block_size,
+            bytes_per_query=engine.bytes_per_query,
+            memory_budget_bytes=engine.budget,
+        )
+        self.manifest.queries = QueryCounts(
+            total=len(query_set),
+            by_status={},
+            seeds_given=int(query_set.seeds_given.clip(min=0).sum()),
+            seeds_missing=int(query_set.seeds_missing.sum()),
+        )
+
+
+def _option_records(options: ScoreOptions, origins: Mapping[str, Origin]) -> dict[str, OptionRecord]:
+    """Return the value and origin of every option; restart and damping appear as the one setting that they are."""
+    records = {
+        name: OptionRecord(value=value, origin=origins.get(name, "default"))
+        for name, value in options.model_dump(mode="json").items()
+        if name != "damping"
+    }
+    origin = origins.get("damping") if options.damping is not None else origins.get("restart")
+    records["restart"] = OptionRecord(value=options.restart_probability, origin=origin or "default")
+    return records
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
