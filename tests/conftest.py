@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,10 +68,3 @@ def seedrank_command(
     # The command sent the package's log to a stderr that is gone now.
     logger.handlers, logger.propagate = handlers, propagate
     logger.setLevel(level)
-
-
-def edges_of(pairs: Sequence[tuple[Any, ...]]) -> pa.Table:
-    """Edge table of (src, dst[, weight[, type]]) tuples."""
-    names = ("src", "dst", "weight", "type")
-    width = len(pairs[0]) if pairs else 2
-    return pa.table({names[i]: [pair[i] for pair in pairs] for i in range(width)})

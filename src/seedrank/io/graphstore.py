@@ -122,8 +122,8 @@ class GraphStore:
         """Size of the store's files in bytes."""
         return sum(file.bytes for file in self.facts.files.values())
 
-    def nodes_of_types(self, names: tuple[str, ...], *, option: str) -> npt.NDArray[np.bool_]:
-        """Boolean mask over tie ranks: the node's type is one of ``names``.
+    def check_node_types(self, names: tuple[str, ...], *, option: str) -> None:
+        """Refuse names of node types that no node has; ``option`` is what the user wrote them for.
 
         Raises
         ------
@@ -144,6 +144,10 @@ class GraphStore:
                 expected="one of " + ", ".join(repr(name) for name in sorted(known)[:20]),
                 fix="correct the name",
             )
+
+    def nodes_of_types(self, names: tuple[str, ...], *, option: str) -> npt.NDArray[np.bool_]:
+        """Boolean mask over tie ranks: the node's type is one of ``names``, which `check_node_types` checks."""
+        self.check_node_types(names, option=option)
         assert self.attributes is not None
         return np.asarray(pc.is_in(self.attributes.column("type"), value_set=pa.array(names, pa.string())))
 

@@ -152,6 +152,8 @@ def _graph_size(graph: Any, *, nodes: Any, options: ScoreOptions) -> _GraphSize:
     if store is not None:
         check_store_options(store, nodes=nodes, options=options)
         type_weights(options, store.facts.edge_types)
+        if options.node_type:
+            store.check_node_types(options.node_type, option="--node-type")
         facts = store.facts
         return _GraphSize(True, facts.nodes, facts.edges, store.store_bytes, facts.node_types)
     table = TableInput.open(graph, what="edges")
