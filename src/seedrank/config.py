@@ -23,7 +23,7 @@ NullWeight = Literal["error", "drop", "one"]
 BadRows = Literal["error", "drop"]
 Normalization = Literal["sum", "none", "minmax", "max"]
 Precision = Literal["float32", "float64"]
-BackendName = Literal["auto", "scipy"]
+BackendName = Literal["auto", "cpu", "scipy"]
 Method = Literal["ppr"]
 
 #: How an option's value came about, weakest first. ``argument`` is a keyword argument of the Python call.
@@ -163,7 +163,10 @@ class ScoreOptions(BuildOptions):
         None,
         ge=1,
         le=4096,
-        description="Queries scored together; by default as many as memory allows, at most 64.",
+        description="Queries scored together, at most what the backend takes (64); by default what memory allows.",
+    )
+    threads: Annotated[int | None, _option("Run")] = Field(
+        None, ge=1, le=4096, description="Threads of the cpu backend; by default one per processor. Changes no result."
     )
     memory_limit: Annotated[ByteSize | None, _option("Run", "bytes, or 12GiB")] = Field(
         None, description="Memory that the block of scores may plan with; by default half of what is free."
@@ -238,6 +241,7 @@ class ScoreKeywords(BuildKeywords, total=False):
     backend: BackendName
     precision: Precision
     block_size: int | None
+    threads: int | None
     memory_limit: int | str | None
     strict: bool
 

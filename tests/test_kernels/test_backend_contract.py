@@ -15,7 +15,7 @@ from seedrank.testing.parity import assert_scores_close
 from seedrank.testing.reference import reference_personalized_pagerank
 from seedrank.testing.toys import K2, TOYS, Edge, ToyGraph
 
-BACKENDS = ("scipy",)
+BACKENDS = ("scipy", "cpu")
 
 
 def hub_edges(*, weighted: bool) -> list[Edge]:

@@ -30,8 +30,8 @@ class Recorder(ScipyBackend):
         self.kept: list[list[int]] = []
         self.spoil = spoil
 
-    def step(self) -> StepReport:
-        report = super().step()
+    def step(self, *, measure: bool = True) -> StepReport:
+        report = super().step(measure=measure)
         self.widths.append(len(report.mass))
         return replace(report, mass=report.mass * self.spoil)
 

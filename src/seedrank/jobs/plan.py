@@ -112,7 +112,13 @@ def run_plan(
     backend = create_backend(decision.name)
     per_query = backend.bytes_per_query(size.nodes, options.precision)
     budget = memory_budget(options.memory_limit)
-    width = block_size(options, per_query, budget=budget, queries=query_count)
+    width = block_size(
+        options,
+        per_query,
+        budget=budget,
+        queries=query_count,
+        widest=backend.widest_block(size.nodes, options.precision),
+    )
     part_rows = min(query_count, options.part_size) * min(options.top_k, size.nodes)
     return Plan(
         graph="store" if size.exact else "edge list",

@@ -153,14 +153,20 @@ def start_engine(transition: Transition, store: GraphStore, options: ScoreOption
         Memory does not hold a single query.
     """
     decision = resolve_backend(options.backend)
-    backend = create_backend(decision.name)
+    backend = create_backend(decision.name, threads=options.threads)
     backend.load(transition, precision=options.precision, order=np.asarray(store.order))
     budget = memory_budget(options.memory_limit)
     per_query = backend.bytes_per_query(transition.nodes, options.precision)
     return Engine(
         backend=backend,
         decision=decision,
-        block_size=block_size(options, per_query, budget=budget, queries=queries),
+        block_size=block_size(
+            options,
+            per_query,
+            budget=budget,
+            queries=queries,
+            widest=backend.widest_block(transition.nodes, options.precision),
+        ),
         bytes_per_query=per_query,
         budget=budget,
     )
@@ -171,11 +177,11 @@ def memory_budget(memory_limit: int | None) -> int:
     return int(available_memory() * DEFAULT_SHARE) if memory_limit is None else int(memory_limit)
 
 
-def block_size(options: ScoreOptions, bytes_per_query: int, *, budget: int, queries: int) -> int:
-    """Queries per block: what the user says, else what the budget holds."""
+def block_size(options: ScoreOptions, bytes_per_query: int, *, budget: int, queries: int, widest: int) -> int:
+    """Queries per block: what the user says, else what the budget holds; never more than the backend takes."""
     if options.block_size is not None:
-        return options.block_size
-    return choose_block_size(bytes_per_query, budget, queries=min(queries, options.part_size))
+        return min(options.block_size, widest)
+    return choose_block_size(bytes_per_query, budget, queries=min(queries, options.part_size), maximum=widest)
 
 
 def table_facts(options: ScoreOptions) -> Mapping[str, Any]:

@@ -63,6 +63,8 @@ class StepReport:
         Sum of the new vector over dangling nodes.
     difference : float64 (b)
         L1 distance between the new vector and the one before.
+
+    Of a step that was not measured all three may be NaN.
     """
 
     mass: Float64Array
@@ -107,6 +109,10 @@ class Backend(Protocol):
         """Take over a graph; `order` (n) maps internal nodes to tie ranks."""
         ...
 
+    def widest_block(self, nodes: int, precision: Precision) -> int:
+        """Most columns that the backend takes at once, and that pay on this machine."""
+        ...
+
     def bytes_per_query(self, nodes: int, precision: Precision) -> int:
         """Memory that one more column of a block takes at most, in bytes; needs no graph, so plans can ask."""
         ...
@@ -115,8 +121,12 @@ class Backend(Protocol):
         """Begin a block with v⁰ = s for every column; `restart` = λ, 0 < λ <= 1."""
         ...
 
-    def step(self) -> StepReport:
-        """Replace every kept column v by α Pᵀ v + (λ + α·dangling mass) s, or as the dangling rule says."""
+    def step(self, *, measure: bool = True) -> StepReport:
+        """Replace v by α Pᵀ v + (λ + α·dangling mass) s, or as the dangling rule says, in every kept column.
+
+        Without `measure` the report holds nothing, and rows that pass no mass on may be left out: `select` needs a
+        measured step before it, a difference two (the start counts as one).
+        """
         ...
 
     def keep(self, columns: Int64Array) -> None:
@@ -147,13 +157,19 @@ class BackendDecision:
     reason: str
 
 
-def _scipy() -> Backend:
+def _scipy(threads: int | None) -> Backend:  # the reference runs on one thread
     from seedrank.kernels.scipy_backend import ScipyBackend  # noqa: PLC0415
 
     return ScipyBackend()
 
 
-_FACTORIES: dict[str, Callable[[], Backend]] = {"scipy": _scipy}
+def _cpu(threads: int | None) -> Backend:
+    from seedrank.kernels.cpu_backend import CpuBackend  # noqa: PLC0415
+
+    return CpuBackend(threads=threads)
+
+
+_FACTORIES: dict[str, Callable[[int | None], Backend]] = {"cpu": _cpu, "scipy": _scipy}
 
 
 def resolve_backend(name: str) -> BackendDecision:
@@ -174,7 +190,7 @@ def resolve_backend(name: str) -> BackendDecision:
         No backend has this name.
     """
     if name == "auto":
-        return BackendDecision("scipy", name, "the only backend of this version")
+        return BackendDecision("cpu", name, "the fastest backend of this version; none of it uses a GPU")
     if name in _FACTORIES:
         return BackendDecision(name, name, "asked for by name")
     raise ConfigError(
@@ -184,13 +200,15 @@ def resolve_backend(name: str) -> BackendDecision:
     )
 
 
-def create_backend(name: str) -> Backend:
+def create_backend(name: str, *, threads: int | None = None) -> Backend:
     """Make a backend, without a graph yet.
 
     Parameters
     ----------
     name : str
         As `resolve_backend` accepts it.
+    threads : int, optional
+        Threads that it may use, where it uses any; None: one per processor. Results do not depend on it.
 
     Returns
     -------
@@ -201,4 +219,4 @@ def create_backend(name: str) -> Backend:
     ConfigError
         No backend has this name.
     """
-    return _FACTORIES[resolve_backend(name).name]()
+    return _FACTORIES[resolve_backend(name).name](threads)

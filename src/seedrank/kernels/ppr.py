@@ -132,15 +132,20 @@ def personalized_pagerank(
         backend.keep(running)
     kept = running
     truncation = np.full(len(kept), 2.0)
+    # With a fixed number of steps only the last two matter: for the difference, and for rows that end walks.
+    always = tolerance > 0 or should_stop is not None
     for iteration in range(1, max_iterations + 1):
         if should_stop is not None and should_stop():
             selection = backend.select(running, k=k, eligible=eligible, min_score=min_score)
             collected.add(running, selection, iteration - 1, truncation[np.searchsorted(kept, running)])
             collected.result.stopped[running] = True
             return collected.result
-        report = backend.step()
-        _check_mass(report.mass, iteration, mass_tolerance)
-        truncation = np.minimum(2.0 * damping**iteration, damping / restart * report.difference)
+        measure = always or iteration >= max_iterations - 1
+        report = backend.step(measure=measure)
+        truncation = np.full(len(kept), 2.0 * damping**iteration)
+        if measure:
+            _check_mass(report.mass, iteration, mass_tolerance)
+            truncation = np.minimum(truncation, damping / restart * report.difference)
         current = truncation[np.searchsorted(kept, running)]
         converged = current <= tolerance if tolerance > 0 else np.full(len(running), iteration == max_iterations)
         finished = converged | (iteration == max_iterations)

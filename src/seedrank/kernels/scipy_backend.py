@@ -107,6 +107,10 @@ class ScipyBackend:
             order=order,
         )
 
+    def widest_block(self, nodes: int, precision: Precision) -> int:
+        """A product reads the graph once for all columns; beyond 64 that no longer shows."""
+        return 64
+
     def bytes_per_query(self, nodes: int, precision: Precision) -> int:
         """Bytes of one column: vector, successor and float64 operand; three tiles and the partial sums of a slab."""
         itemsize = np.dtype(precision).itemsize
@@ -159,7 +163,7 @@ class ScipyBackend:
         block.operand[...] = block.current
         return block.operand
 
-    def step(self) -> StepReport:
+    def step(self, *, measure: bool = True) -> StepReport:  # the reference always measures
         """One step of the recurrence for all kept columns; see `Backend.step`."""
         graph, block = self._graph, self._block
         damping = 1.0 - block.restart

@@ -1,0 +1,176 @@
+"""The fused product: gather, damping, scaling, column sums and differences in one pass over the block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from seedrank.kernels._cpu import gather
+from seedrank.kernels._cpu.compiled import compiled
+
+SEGMENT = 64
+"""Entries that are added in the precision of the block; longer rows add their segments' sums in float64."""
+
+SUMMED_ROWS = 32
+"""Rows whose column sums are added in the precision of the block before they go into the float64 sums."""
+
+whole_row_16, whole_row_32, whole_row_64 = gather.whole_row_16, gather.whole_row_32, gather.whole_row_64
+add_segment_16, add_segment_32, add_segment_64 = gather.add_segment_16, gather.add_segment_32, gather.add_segment_64
+finish_row_16, finish_row_32, finish_row_64 = gather.finish_row_16, gather.finish_row_32, gather.finish_row_64
+
+
+@compiled(inline=True)
+def _add_segments(columns: Any, values: Any, first: int, last: int, block: Any, total: Any) -> None:
+    width = total.shape[0]
+    for begin in range(first, last, SEGMENT):
+        end = min(begin + SEGMENT, last)
+        if width == 64:
+            add_segment_64(columns, values, begin, end, block, total)
+        elif width == 32:
+            add_segment_32(columns, values, begin, end, block, total)
+        else:
+            add_segment_16(columns, values, begin, end, block, total)
+
+
+@compiled(parallel=True)
+def fused_step(
+    offsets: Any,
+    columns: Any,
+    values: Any,
+    more_offsets: Any,
+    more_columns: Any,
+    more_values: Any,
+    block: Any,
+    following: Any,
+    scale: Any,
+    unscale: Any,
+    damping: Any,
+    everywhere: Any,
+    chunks: Any,
+    last_chunk: int,
+    sums: Any,
+    differences: Any,
+    measure: bool,
+    stream: bool,
+    threads: int,
+) -> None:
+    """Compute ``following = scale · (damping · rows @ block + everywhere)`` and what the driver needs to know.
+
+    Every row is computed by one thread, in the order of its entries: ``SEGMENT`` entries are added in the precision
+    of the block, the segments of longer rows in float64. Column sums are added over ``SUMMED_ROWS`` rows, then in
+    float64 within a chunk; the caller adds the chunks in order. So nothing depends on the number of threads or
+    columns.
+
+    Parameters
+    ----------
+    offsets, columns, values : int64 (n + 1), int32 (m + AHEAD), float (m) or None
+        The product; ``more_*`` is a second one whose sums are added (offsets all 0: none).
+    block, following : float32 or float64 (n, B)
+        Stored vectors; B is 16, 32 or 64, rows start on cache lines.
+    scale, unscale : float (n)
+        See `Layout`.
+    damping : float
+        α, in the precision of the block.
+    everywhere : float (B)
+        What every node gets (the ``uniform`` dangling rule).
+    chunks : int64 (c + 1); last_chunk : number of chunks to compute.
+    sums, differences : float64 (c, B)
+        Per chunk: sum of the new values; with `measure`, sum of |new - old|.
+    stream : bool
+        Whether stores bypass the cache: pays when two blocks do not fit it.
+    threads : int
+    """
+    width = block.shape[1]
+    for thread in prange(threads):
+        total = np.empty(width, np.float64)
+        row_sums = np.empty(width, block.dtype)
+        row_differences = np.empty(width, block.dtype)
+        for chunk in range(thread, last_chunk, threads):
+            sums[chunk, :] = 0
+            differences[chunk, :] = 0
+            for begin in range(chunks[chunk], chunks[chunk + 1], SUMMED_ROWS):
+                row_sums[:] = 0
+                row_differences[:] = 0
+                for row in range(begin, min(begin + SUMMED_ROWS, chunks[chunk + 1])):
+                    first, last = offsets[row], offsets[row + 1]
+                    more_first, more_last = more_offsets[row], more_offsets[row + 1]
+                    factor, back = scale[row], unscale[row]
+                    if last - first <= SEGMENT and more_first == more_last:
+                        if width == 64:
+                            whole_row_64(
+                                columns, values, first, last, block, following, everywhere, row_sums, row_differences,
+                                row, damping, factor, back, measure, stream,
+                            )  # fmt: skip
+                        elif width == 32:
+                            whole_row_32(
+                                columns, values, first, last, block, following, everywhere, row_sums, row_differences,
+                                row, damping, factor, back, measure, stream,
+                            )  # fmt: skip
+                        else:
+                            whole_row_16(
+                                columns, values, first, last, block, following, everywhere, row_sums, row_differences,
+                                row, damping, factor, back, measure, stream,
+                            )  # fmt: skip
+                        continue
+                    total[:] = 0
+                    _add_segments(columns, values, first, last, block, total)
+                    _add_segments(more_columns, more_values, more_first, more_last, block, total)
+                    if width == 64:
+                        finish_row_64(
+                            total, block, following, everywhere, row_sums, row_differences, row, damping, factor, back,
+                            measure, stream,
+                        )  # fmt: skip
+                    elif width == 32:
+                        finish_row_32(
+                            total, block, following, everywhere, row_sums, row_differences, row, damping, factor, back,
+                            measure, stream,
+                        )  # fmt: skip
+                    else:
+                        finish_row_16(
+                            total, block, following, everywhere, row_sums, row_differences, row, damping, factor, back,
+                            measure, stream,
+                        )  # fmt: skip
+                for j in range(width):
+                    sums[chunk, j] += row_sums[j]
+                    differences[chunk, j] += row_differences[j]
+
+
+@compiled()
+def add_seeds(
+    rows: Any,
+    columns: Any,
+    amounts: Any,
+    block: Any,
+    following: Any,
+    scale: Any,
+    unscale: Any,
+    active: int,
+    active_sums: Any,
+    dangling_sums: Any,
+    differences: Any,
+    measure: bool,
+) -> None:
+    """Add the restart to the seeds' rows after a product, and correct the sums; entry by entry in the given order."""
+    for i in range(rows.shape[0]):
+        row, column, amount = rows[i], columns[i], amounts[i]
+        before = following[row, column] * unscale[row]
+        following[row, column] += amount * scale[row]
+        after = following[row, column] * unscale[row]
+        if row < active:
+            active_sums[column] += after - before
+        else:
+            dangling_sums[column] += after - before
+        if measure:
+            old = block[row, column] * unscale[row]
+            differences[column] += abs(after - old) - abs(before - old)
+
+
+@compiled()
+def add_chunks(per_chunk: Any, first: int, last: int, total: Any) -> None:
+    """``total = sum of per_chunk[first:last]``, chunk after chunk."""
+    total[:] = 0
+    for chunk in range(first, last):
+        for j in range(total.shape[0]):
+            total[j] += per_chunk[chunk, j]

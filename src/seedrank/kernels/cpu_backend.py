@@ -1,0 +1,224 @@
+"""The fast CPU backend: compiled, threaded products over row-major blocks, with vector registers as columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import config, get_num_threads, set_num_threads
+
+from seedrank.kernels._cpu.buffers import BlockPair
+from seedrank.kernels._cpu.gather import AHEAD, WIDTHS
+from seedrank.kernels._cpu.layout import Layout, Rows, lay_out
+from seedrank.kernels._cpu.product import add_chunks, add_seeds, fused_step
+from seedrank.kernels._cpu.select import select_columns
+from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision
+from seedrank.kernels.backend import QueryBlock, Selection, StepReport
+from seedrank.kernels.transition import Transition
+
+CACHE_BYTES = 24 << 20
+"""Two blocks of at most this size stay in the last-level cache: then narrower blocks are faster a column."""
+
+STREAM_BYTES = 40 << 20
+"""Two blocks of more than this are written past the cache."""
+
+
+@dataclass(frozen=True)
+class _Graph:
+    """What `load` prepares."""
+
+    layout: Layout
+    more: Rows
+    uniform: bool
+    precision: Precision
+    ranks: Int32Array
+    pair: BlockPair
+
+
+@dataclass
+class _Block:
+    """A started block; `columns` holds, by column of the matrix, its position in the block as started."""
+
+    query: QueryBlock
+    restart: float
+    columns: Int64Array
+    # Mass on rows that pass mass on, by column, and on dangling ones; the latter only where a step was measured.
+    active_mass: Float64Array
+    dangling_mass: Float64Array
+    # Seeds of the kept columns, ascending by row, then column: the order in which they are added.
+    seed_row: Int64Array
+    seed_column: Int64Array
+    seed_weight: Float64Array
+
+
+class CpuBackend:
+    """Backend on Numba: the default.
+
+    The block is an (n, B) matrix, B = 16, 32 or 64 columns (narrower blocks are padded with zeros), of vectors that are
+    divided by the out-weights where the graph has no edge weights: then an entry of the graph costs its index and one
+    addition a column. Nodes that pass mass on come first; dangling nodes are computed only when they are asked for,
+    and their mass is what the others lack. Rows up to 64 entries are added in the precision of the run, longer ones in
+    float64 over stretches of 64, so a hub's sum has no larger error than a leaf's. A fixed chunk of rows is summed by
+    one thread, chunks are added in order: no bit depends on threads, block width or neighbouring columns.
+
+    Parameters
+    ----------
+    threads : int, optional
+        By default all that Numba has.
+    """
+
+    name = "cpu"
+
+    def __init__(self, *, threads: int | None = None) -> None:
+        # Numba refuses more threads than it started with.
+        self._threads = min(threads or get_num_threads(), int(config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
+        set_num_threads(self._threads)
+        self._loaded: _Graph | None = None
+        self._started: _Block | None = None
+
+    @property
+    def _graph(self) -> _Graph:
+        if self._loaded is None:
+            raise RuntimeError("load comes first")
+        return self._loaded
+
+    @property
+    def _block(self) -> _Block:
+        if self._started is None:
+            raise RuntimeError("start comes first")
+        return self._started
+
+    def load(self, transition: Transition, *, precision: Precision, order: Int32Array) -> None:
+        """Take over a graph; see `Backend.load`."""
+        layout = lay_out(transition, precision)
+        first = layout.products[0]
+        nothing = Rows(
+            offsets=np.zeros(layout.nodes + 1, dtype=np.int64),
+            columns=np.zeros(AHEAD, dtype=np.int32),
+            values=None if first.values is None else np.zeros(0, dtype=first.values.dtype),
+        )
+        self._started = None
+        self._loaded = _Graph(
+            layout=layout,
+            more=layout.products[1] if len(layout.products) > 1 else nothing,
+            uniform=transition.dangling == "uniform",
+            precision=precision,
+            ranks=order[layout.node_at],
+            pair=BlockPair(layout.nodes, precision, self._threads),
+        )
+
+    def widest_block(self, nodes: int, precision: Precision) -> int:
+        """Return 64, or 32 where two blocks of that width stay in the cache and two of 64 do not."""
+        bytes_of_32 = 2 * 32 * nodes * np.dtype(precision).itemsize
+        return 32 if bytes_of_32 <= CACHE_BYTES < 2 * bytes_of_32 else 64
+
+    def bytes_per_query(self, nodes: int, precision: Precision) -> int:
+        """Bytes of one column: the vector and its successor."""
+        return 2 * nodes * np.dtype(precision).itemsize
+
+    def start(self, block: QueryBlock, *, restart: float) -> None:
+        """Begin with v⁰ = s; see `Backend.start`."""
+        graph = self._graph
+        layout = graph.layout
+        width = _padded(block.width)
+        row = layout.place[block.seed_nodes].astype(np.int64)
+        column = np.repeat(np.arange(block.width), np.diff(block.seed_offsets))
+        by_row = np.lexsort((column, row))
+        row, column, weight = row[by_row], column[by_row], block.seed_weights[by_row]
+        graph.pair.reset(width)
+        graph.pair.current[row, column] = weight * layout.scale[row]
+        mass = np.zeros((2, width))
+        np.add.at(mass, ((row >= layout.active).astype(np.int64), column), weight)
+        self._started = _Block(
+            query=block,
+            restart=restart,
+            columns=np.arange(block.width),
+            active_mass=mass[0],
+            dangling_mass=mass[1],
+            seed_row=row,
+            seed_column=column,
+            seed_weight=weight,
+        )
+
+    def step(self, *, measure: bool = True) -> StepReport:
+        """One step of the recurrence for all kept columns; see `Backend.step`."""
+        graph, block, pair = self._graph, self._block, self._graph.pair
+        layout, first, more = graph.layout, graph.layout.products[0], graph.more
+        width, dtype = pair.current.shape[1], pair.current.dtype
+        stream = 2 * pair.current.nbytes > STREAM_BYTES
+        damping = 1.0 - block.restart
+        # Spread over all nodes, even a rounding error of 1 - active mass would reach nodes that nothing reaches.
+        measure = measure or graph.uniform
+        everywhere = np.zeros(width, dtype=dtype)
+        share = np.full(width, block.restart)
+        if graph.uniform:
+            everywhere[:] = damping * block.dangling_mass / layout.nodes
+        else:
+            share += damping * (1.0 - block.active_mass)
+        last_chunk = len(layout.chunks) - 1 if measure else layout.active_chunks
+        sums = np.empty((len(layout.chunks), width))
+        differences = np.empty_like(sums)
+        fused_step(
+            first.offsets, first.columns, first.values, more.offsets, more.columns, more.values,
+            pair.current, pair.following, layout.scale, layout.unscale, dtype.type(damping), everywhere,
+            layout.chunks, last_chunk, sums, differences, measure, stream, self._threads,
+        )  # fmt: skip
+        active, dangling, difference = np.zeros(width), np.zeros(width), np.zeros(width)
+        add_chunks(sums, 0, layout.active_chunks, active)
+        if measure:
+            add_chunks(sums, layout.active_chunks, last_chunk, dangling)
+            add_chunks(differences, 0, last_chunk, difference)
+        add_seeds(
+            block.seed_row, block.seed_column, share[block.seed_column] * block.seed_weight, pair.current,
+            pair.following, layout.scale, layout.unscale, layout.active, active, dangling, difference, measure,
+        )  # fmt: skip
+        pair.swap()
+        block.active_mass, block.dangling_mass = active, dangling
+        kept = slice(0, len(block.columns))
+        if not measure:
+            dangling = difference = np.full(width, np.nan)
+        return StepReport(mass=(active + dangling)[kept], dangling_mass=dangling[kept], difference=difference[kept])
+
+    def keep(self, columns: Int64Array) -> None:
+        """Compact the block to these columns; see `Backend.keep`."""
+        pair, block = self._graph.pair, self._block
+        positions = np.searchsorted(block.columns, columns)
+        count, width = len(positions), _padded(len(positions))
+        new_position = np.full(pair.current.shape[1], -1, dtype=np.int64)
+        new_position[positions] = np.arange(count)
+        kept = new_position[block.seed_column] >= 0
+        pair.narrow(positions, width)
+        masses = np.zeros((2, width))
+        masses[:, :count] = block.active_mass[positions], block.dangling_mass[positions]
+        block.active_mass, block.dangling_mass = masses
+        block.columns = block.columns[positions]
+        block.seed_row = block.seed_row[kept]
+        block.seed_column = new_position[block.seed_column[kept]]
+        block.seed_weight = block.seed_weight[kept]
+
+    def select(self, columns: Int64Array, *, k: int, eligible: BoolArray | None, min_score: float) -> Selection:
+        """Select the top k of these columns; see `Backend.select`."""
+        graph, block = self._graph, self._block
+        layout, query = graph.layout, block.query
+        excluded = [
+            layout.place[query.exclude_nodes[query.exclude_offsets[column] : query.exclude_offsets[column + 1]]]
+            for column in columns
+        ]
+        rows, scores, counts = select_columns(
+            graph.pair.current,
+            np.searchsorted(block.columns, columns),
+            unscale=layout.unscale,
+            ranks=graph.ranks,
+            eligible=None if eligible is None else eligible[layout.node_at],
+            excluded=excluded,
+            k=k,
+            min_score=min_score,
+            threads=self._threads,
+        )
+        nodes = np.where(rows >= 0, layout.node_at[rows], -1).astype(np.int32)
+        return Selection(nodes=nodes, scores=scores, counts=counts)
+
+
+def _padded(width: int) -> int:
+    """Smallest width of a kernel that holds this many columns."""
+    return next(kernel for kernel in WIDTHS if kernel >= width)
