@@ -95,6 +95,7 @@ class BackendRecord(_Record):
     requested: str
     reason: str
     precision: str
+    solver: str = Field(description="steps, or sweeps with the over-relaxation factor between verifying steps.")
     block_size: int = Field(description="Queries scored together.")
     bytes_per_query: int = Field(description="Memory that one query of a block takes.")
     memory_budget_bytes: int

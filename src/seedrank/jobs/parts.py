@@ -81,6 +81,7 @@ def _score_block(
             eligible=query_set.eligible,
             min_score=options.min_score,
             precision=options.precision,
+            relaxation=engine.relaxation,
         )
     except Exception as error:
         first, last = query_set.query_ids.take(pa.array(queries[[0, -1]])).to_pylist()

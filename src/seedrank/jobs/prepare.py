@@ -22,6 +22,7 @@ from seedrank.jobs.resources import DEFAULT_SHARE, available_memory
 from seedrank.kernels.adjacency import Adjacency
 from seedrank.kernels.backend import Backend, BackendDecision, create_backend, resolve_backend
 from seedrank.kernels.block_size import choose_block_size
+from seedrank.kernels.relaxation import Relaxation, choose_relaxation
 from seedrank.kernels.transition import Transition, build_transition
 
 
@@ -31,6 +32,7 @@ class Engine:
 
     backend: Backend
     decision: BackendDecision
+    relaxation: Relaxation | None
     block_size: int
     bytes_per_query: int
     budget: int
@@ -157,9 +159,20 @@ def start_engine(transition: Transition, store: GraphStore, options: ScoreOption
     backend.load(transition, precision=options.precision, order=np.asarray(store.order))
     budget = memory_budget(options.memory_limit)
     per_query = backend.bytes_per_query(transition.nodes, options.precision)
+    if budget < per_query:
+        choose_block_size(per_query, budget, queries=queries)  # refuses, before the probe takes the memory
+    relaxation = choose_relaxation(
+        backend,
+        transition,
+        restart=options.restart_probability,
+        tolerance=options.tolerance,
+        max_iterations=options.max_iterations,
+        symmetric=options.direction == "both",
+    )
     return Engine(
         backend=backend,
         decision=decision,
+        relaxation=relaxation,
         block_size=block_size(
             options,
             per_query,

@@ -280,6 +280,7 @@ class _Job:
             requested=engine.decision.requested,
             reason=engine.decision.reason,
             precision=self.options.precision,
+            solver="steps" if engine.relaxation is None else f"sweeps (factor {engine.relaxation.factor:.4f})",
             block_size=engine.block_size,
             bytes_per_query=engine.bytes_per_query,
             memory_budget_bytes=engine.budget,

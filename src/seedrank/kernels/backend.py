@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from seedrank.errors import ConfigError
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
@@ -138,6 +138,26 @@ class Backend(Protocol):
 
         `eligible` (n) masks internal nodes; exclusions come from the block.
         """
+        ...
+
+
+@runtime_checkable
+class RelaxingBackend(Backend, Protocol):
+    """A backend that can also improve vectors in place, faster than steps do.
+
+    What a relaxed vector is worth is for the next step to say: its difference bounds the error as always. A step after
+    `relax` starts from the relaxed vector scaled to sum 1.
+    """
+
+    def relax(self, sweeps: int, factors: Float64Array) -> None:
+        """Make Gauss-Seidel sweeps for (I - α Pᵀ) y = λ s, over-relaxed by a factor ω for each kept column.
+
+        A column of factor 0 stays as it is, to the last bit. Not for the ``uniform`` dangling rule.
+        """
+        ...
+
+    def reset(self, columns: Int64Array) -> None:
+        """Put these kept columns back to v⁰ = s."""
         ...
 
 

@@ -11,6 +11,7 @@ from seedrank.kernels._cpu.buffers import BlockPair
 from seedrank.kernels._cpu.gather import AHEAD, WIDTHS
 from seedrank.kernels._cpu.layout import Layout, Rows, lay_out
 from seedrank.kernels._cpu.product import add_chunks, add_seeds, fused_step
+from seedrank.kernels._cpu.relax import relax_sweeps
 from seedrank.kernels._cpu.select import select_columns
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision
 from seedrank.kernels.backend import QueryBlock, Selection, StepReport
@@ -45,6 +46,8 @@ class _Block:
     # Mass on rows that pass mass on, by column, and on dangling ones; the latter only where a step was measured.
     active_mass: Float64Array
     dangling_mass: Float64Array
+    # What the stored active rows have to be multiplied with; not 1 for columns that were relaxed since the last step.
+    norm: Float64Array
     # Seeds of the kept columns, ascending by row, then column: the order in which they are added.
     seed_row: Int64Array
     seed_column: Int64Array
@@ -127,14 +130,14 @@ class CpuBackend:
         row, column, weight = row[by_row], column[by_row], block.seed_weights[by_row]
         graph.pair.reset(width)
         graph.pair.current[row, column] = weight * layout.scale[row]
-        mass = np.zeros((2, width))
-        np.add.at(mass, ((row >= layout.active).astype(np.int64), column), weight)
+        mass = _mass(row, column, weight, active=layout.active, width=width)
         self._started = _Block(
             query=block,
             restart=restart,
             columns=np.arange(block.width),
             active_mass=mass[0],
             dangling_mass=mass[1],
+            norm=np.ones(width),
             seed_row=row,
             seed_column=column,
             seed_weight=weight,
@@ -151,33 +154,79 @@ class CpuBackend:
         measure = measure or graph.uniform
         everywhere = np.zeros(width, dtype=dtype)
         share = np.full(width, block.restart)
+        assumed = 1.0 - block.norm * block.active_mass
         if graph.uniform:
             everywhere[:] = damping * block.dangling_mass / layout.nodes
         else:
-            share += damping * (1.0 - block.active_mass)
+            share += damping * assumed
         last_chunk = len(layout.chunks) - 1 if measure else layout.active_chunks
         sums = np.empty((len(layout.chunks), width))
         differences = np.empty_like(sums)
         fused_step(
             first.offsets, first.columns, first.values, more.offsets, more.columns, more.values,
-            pair.current, pair.following, layout.scale, layout.unscale, dtype.type(damping), everywhere,
-            layout.chunks, last_chunk, sums, differences, measure, stream, self._threads,
+            pair.current, pair.following, layout.scale, layout.unscale, (damping * block.norm).astype(dtype),
+            everywhere, block.norm.astype(dtype), layout.chunks, last_chunk, sums, differences, measure, stream,
+            self._threads,
         )  # fmt: skip
-        active, dangling, difference = np.zeros(width), np.zeros(width), np.zeros(width)
-        add_chunks(sums, 0, layout.active_chunks, active)
+        # Rows: over active and over dangling nodes.
+        mass, change = np.zeros((2, width)), np.zeros((2, width))
+        add_chunks(sums, 0, layout.active_chunks, mass[0])
         if measure:
-            add_chunks(sums, layout.active_chunks, last_chunk, dangling)
-            add_chunks(differences, 0, last_chunk, difference)
+            add_chunks(sums, layout.active_chunks, last_chunk, mass[1])
+            add_chunks(differences, 0, layout.active_chunks, change[0])
+            add_chunks(differences, layout.active_chunks, last_chunk, change[1])
         add_seeds(
             block.seed_row, block.seed_column, share[block.seed_column] * block.seed_weight, pair.current,
-            pair.following, layout.scale, layout.unscale, layout.active, active, dangling, difference, measure,
+            pair.following, layout.scale, layout.unscale, layout.active, block.norm, mass, change, measure,
         )  # fmt: skip
         pair.swap()
-        block.active_mass, block.dangling_mass = active, dangling
+        # A relaxed column has no dangling rows to compare: let them have been the new ones, then only their sum was
+        # assumed wrongly, and α of that went to the seeds.
+        relaxed = block.norm != 1.0
+        change[1] = np.where(relaxed, np.abs(assumed - mass[1]), change[1])
+        block.active_mass, block.dangling_mass = mass
+        block.norm = np.ones(width)
         kept = slice(0, len(block.columns))
         if not measure:
-            dangling = difference = np.full(width, np.nan)
-        return StepReport(mass=(active + dangling)[kept], dangling_mass=dangling[kept], difference=difference[kept])
+            mass = change = np.full((2, width), np.nan)
+        return StepReport(mass=mass.sum(0)[kept], dangling_mass=mass[1, kept], difference=change.sum(0)[kept])
+
+    def relax(self, sweeps: int, factors: Float64Array) -> None:
+        """Sweep in place; see `RelaxingBackend.relax`."""
+        graph, block, pair = self._graph, self._block, self._graph.pair
+        layout, first, more = graph.layout, graph.layout.products[0], graph.more
+        width, dtype = pair.current.shape[1], pair.current.dtype
+        relaxation = np.zeros(width, dtype=dtype)
+        relaxation[: len(factors)] = factors
+        sums = np.empty(width)
+        # What the seeds get is held at the mass that the last step found on dangling nodes: the scale of the block.
+        damping = 1.0 - block.restart
+        share = block.restart + damping * block.dangling_mass
+        relax_sweeps(
+            first.offsets, first.columns, first.values, more.offsets, more.columns, more.values,
+            pair.current, layout.scale, layout.unscale,
+            (1.0 / (1.0 - damping * layout.loops)).astype(dtype), dtype.type(damping), relaxation,
+            block.seed_row, block.seed_column, (share[block.seed_column] * block.seed_weight).astype(dtype),
+            layout.active,
+            sweeps, max(WIDTHS[0], width // _power_of_two(self._threads)), sums,
+        )  # fmt: skip
+        # The solution y = α Pᵀ y + share·s sums to Z = share + α A, with A its sum over active nodes.
+        moved = relaxation != 0
+        norm = 1.0 / (share + damping * sums)
+        block.active_mass = np.where(moved, sums, block.active_mass)
+        block.norm = np.where(moved, norm, block.norm)
+
+    def reset(self, columns: Int64Array) -> None:
+        """Put columns back to their seeds; see `RelaxingBackend.reset`."""
+        block, pair, layout = self._block, self._graph.pair, self._graph.layout
+        positions = np.searchsorted(block.columns, columns)
+        again = np.isin(block.seed_column, positions)
+        row, column, weight = block.seed_row[again], block.seed_column[again], block.seed_weight[again]
+        pair.current[:, positions] = 0
+        pair.current[row, column] = weight * layout.scale[row]
+        mass = _mass(row, column, weight, active=layout.active, width=pair.current.shape[1])
+        block.active_mass[positions], block.dangling_mass[positions] = mass[:, positions]
+        block.norm[positions] = 1.0
 
     def keep(self, columns: Int64Array) -> None:
         """Compact the block to these columns; see `Backend.keep`."""
@@ -191,6 +240,7 @@ class CpuBackend:
         masses = np.zeros((2, width))
         masses[:, :count] = block.active_mass[positions], block.dangling_mass[positions]
         block.active_mass, block.dangling_mass = masses
+        block.norm = np.ones(width)
         block.columns = block.columns[positions]
         block.seed_row = block.seed_row[kept]
         block.seed_column = new_position[block.seed_column[kept]]
@@ -222,3 +272,15 @@ class CpuBackend:
 def _padded(width: int) -> int:
     """Smallest width of a kernel that holds this many columns."""
     return next(kernel for kernel in WIDTHS if kernel >= width)
+
+
+def _power_of_two(threads: int) -> int:
+    """Largest power of two that is at most `threads`."""
+    return 1 << (threads.bit_length() - 1)
+
+
+def _mass(row: Int64Array, column: Int64Array, weight: Float64Array, *, active: int, width: int) -> Float64Array:
+    """Seed weight by column, over active and over dangling rows: (2, width)."""
+    mass = np.zeros((2, width))
+    np.add.at(mass, ((row >= active).astype(np.int64), column), weight)
+    return mass

@@ -3,62 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from seedrank.errors import KernelError
-from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
-from seedrank.kernels.backend import Backend, QueryBlock, Selection
+from seedrank.kernels.arrays import BoolArray, Precision
+from seedrank.kernels.backend import Backend, QueryBlock
+from seedrank.kernels.block_result import BlockResult, Collected, StepProgress, check_mass
+from seedrank.kernels.ppr_relaxed import iterate_relaxed
+from seedrank.kernels.relaxation import Relaxation
 
-
-@dataclass(frozen=True)
-class BlockResult:
-    """What became of the B queries of a block.
-
-    Attributes
-    ----------
-    nodes : int32 (B, k)
-        Internal nodes by falling score, ties by tie rank; -1 after the last.
-    scores : float32 or float64 (B, k)
-        0 after the last.
-    counts : int32 (B)
-        Number of nodes found.
-    iterations : int32 (B)
-        Steps made; 0 for a query without seeds.
-    error_bound : float64 (B)
-        Bound on the L1 distance between the computed and the exact vector, before the cut to k.
-    converged : bool (B)
-    stopped : bool (B)
-        `should_stop` ended the query early; its result is that of the steps made so far.
-    """
-
-    nodes: Int32Array
-    scores: ScoreArray
-    counts: Int32Array
-    iterations: Int32Array
-    error_bound: Float64Array
-    converged: BoolArray
-    stopped: BoolArray
-
-
-@dataclass(frozen=True)
-class StepProgress:
-    """What `on_step` is told.
-
-    Attributes
-    ----------
-    iteration : int
-        From 1.
-    running : int
-        Queries that go on.
-    largest_truncation : float
-        Worst truncation bound among the queries of this step.
-    """
-
-    iteration: int
-    running: int
-    largest_truncation: float
+__all__ = ["BlockResult", "StepProgress", "personalized_pagerank"]
 
 
 def personalized_pagerank(
@@ -72,6 +26,7 @@ def personalized_pagerank(
     eligible: BoolArray | None = None,
     min_score: float = 0.0,
     precision: Precision,
+    relaxation: Relaxation | None = None,
     on_step: Callable[[StepProgress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> BlockResult:
@@ -106,6 +61,9 @@ def personalized_pagerank(
     min_score : float
         Lowest score that counts.
     precision : "float32" or "float64"
+    relaxation : Relaxation, optional
+        Sweep towards the limit between verified steps (tolerance > 0 only; see `seedrank.kernels.relaxation` and
+        `seedrank.kernels.ppr_relaxed`); None: steps only.
     on_step : callable, optional
         Called after every step with a `StepProgress`.
     should_stop : callable, optional
@@ -122,7 +80,7 @@ def personalized_pagerank(
     """
     damping = 1.0 - restart
     epsilon = float(np.finfo(precision).eps)
-    collected = _Collected(block.width, k, precision, 4.0 * epsilon / restart)
+    collected = Collected(block.width, k, precision, 4.0 * epsilon / restart)
     mass_tolerance = max(1e-6, 8.0 * epsilon / restart)
     running = np.flatnonzero(np.diff(block.seed_offsets))
     if not len(running):
@@ -130,6 +88,19 @@ def personalized_pagerank(
     backend.start(block, restart=restart)
     if len(running) < block.width:
         backend.keep(running)
+    if relaxation is not None:
+        iterate_relaxed(
+            backend,
+            running,
+            collected,
+            relaxation,
+            restart=restart,
+            max_iterations=max_iterations,
+            tolerance=tolerance,
+            mass_tolerance=mass_tolerance,
+            select=lambda columns: backend.select(columns, k=k, eligible=eligible, min_score=min_score),
+        )
+        return collected.result
     kept = running
     truncation = np.full(len(kept), 2.0)
     # With a fixed number of steps only the last two matter: for the difference, and for rows that end walks.
@@ -144,7 +115,7 @@ def personalized_pagerank(
         report = backend.step(measure=measure)
         truncation = np.full(len(kept), 2.0 * damping**iteration)
         if measure:
-            _check_mass(report.mass, iteration, mass_tolerance)
+            check_mass(report.mass, iteration, mass_tolerance)
             truncation = np.minimum(truncation, damping / restart * report.difference)
         current = truncation[np.searchsorted(kept, running)]
         converged = current <= tolerance if tolerance > 0 else np.full(len(running), iteration == max_iterations)
@@ -165,40 +136,3 @@ def personalized_pagerank(
             truncation = truncation[np.searchsorted(kept, running)]
             kept = running
     return collected.result
-
-
-class _Collected:
-    """The result under construction; queries without seeds stay as initialised."""
-
-    def __init__(self, width: int, k: int, precision: Precision, rounding: float) -> None:
-        self._rounding = rounding
-        self.result = BlockResult(
-            nodes=np.full((width, k), -1, dtype=np.int32),
-            scores=np.zeros((width, k), dtype=precision),
-            counts=np.zeros(width, dtype=np.int32),
-            iterations=np.zeros(width, dtype=np.int32),
-            error_bound=np.zeros(width, dtype=np.float64),
-            converged=np.ones(width, dtype=np.bool_),
-            stopped=np.zeros(width, dtype=np.bool_),
-        )
-
-    def add(self, columns: Int64Array, selection: Selection, iteration: int, truncation: Float64Array) -> None:
-        """Store what was selected for these columns after this many steps; converged is set by the caller."""
-        self.result.nodes[columns] = selection.nodes
-        self.result.scores[columns] = selection.scores
-        self.result.counts[columns] = selection.counts
-        self.result.iterations[columns] = iteration
-        self.result.error_bound[columns] = truncation + self._rounding
-        self.result.converged[columns] = False
-
-
-def _check_mass(mass: Float64Array, iteration: int, tolerance: float) -> None:
-    """Every vector must have mass 1 after every step; NaN fails too."""
-    wrong = ~(np.abs(mass - 1.0) <= tolerance)
-    if wrong.any():
-        raise KernelError(
-            f"after step {iteration}, {int(wrong.sum())} of {len(mass)} score vectors lost or gained mass; "
-            f"the first sums to {float(mass[wrong][0])!r}",
-            expected=f"1 within {tolerance:.1e}",
-            fix="report this with the output of `seedrank info`; another backend may still work",
-        )

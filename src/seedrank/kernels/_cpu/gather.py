@@ -31,11 +31,16 @@ _I1, _I8, _I32, _I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(
 
 @dataclass
 class _Emitter:
-    """Builds one kernel body: `width` columns in registers of `lanes` lanes."""
+    """Builds one kernel body: `width` columns in registers of `lanes` lanes.
+
+    The columns are ``left … left + width - 1`` of a block of `stride` columns; None: they are the whole block.
+    """
 
     builder: Any
     width: int
     is_double: bool
+    stride: Any = None
+    left: Any = None
 
     def __post_init__(self) -> None:
         self.scalar = ir.DoubleType() if self.is_double else ir.FloatType()
@@ -67,7 +72,10 @@ class _Emitter:
         return self.builder.shuffle_vector(one, nothing, ir.Constant(ir.VectorType(_I32, self.lanes), [0] * self.lanes))
 
     def row_offset(self, row: Any) -> Any:
-        return self.builder.mul(row, _I64(self.width))
+        """Element at which the columns of a row start."""
+        if self.stride is None:
+            return self.builder.mul(row, _I64(self.width))
+        return self.builder.add(self.builder.mul(row, self.stride), self.left)
 
     def sum_rows(self, columns: Any, values: Any, first: Any, last: Any, block: Any) -> list[Any]:
         """Sum the rows of `block` that ``columns[first:last]`` names, in order; one register a strip."""
@@ -98,6 +106,18 @@ class _Emitter:
                 builder.store(builder.fadd(builder.load(slot), term), slot)
         return [builder.load(slot) for slot in sums]
 
+    def add_to(self, total: Any, sums: list[Any]) -> None:
+        """Add registers to float64 totals in memory."""
+        for strip, value in enumerate(sums):
+            wide = value if self.is_double else self.builder.fpext(value, self.wide)
+            before = self.load(total, _I64(0), strip, kind=self.wide)
+            self.store(self.builder.fadd(before, wide), total, _I64(0), strip, kind=self.wide)
+
+    def narrowed(self, total: Any) -> list[Any]:
+        """Load float64 totals as registers of the block's precision."""
+        sums = [self.load(total, _I64(0), strip, kind=self.wide) for strip in self.strips]
+        return sums if self.is_double else [self.builder.fptrunc(value, self.vector) for value in sums]
+
     def magnitude(self, value: Any) -> Any:
         name = f"llvm.fabs.v{self.lanes}f{64 if self.is_double else 32}"
         function = cgutils.get_or_insert_function(
@@ -124,17 +144,19 @@ def _emitter(builder: Any, width: int, block: Any) -> _Emitter:
 def _finish(emitter: _Emitter, sums: list[Any], data: list[Any], where: dict[str, Any]) -> None:
     """Scale a row's sums, add them to the column sums, compare with the old row, store: see `whole_row`."""
     builder = emitter.builder
-    damping, factor, back = (emitter.spread(where[name]) for name in ("damping", "factor", "back"))
+    factor, back = (emitter.spread(where[name]) for name in ("factor", "back"))
     row, zero = emitter.row_offset(where["row"]), _I64(0)
-    block, following, everywhere, column_sums, differences = data
+    block, following, damping, everywhere, norm, column_sums, differences = data
     values = []
     for strip, total in enumerate(sums):
-        value = builder.fadd(builder.fmul(total, damping), emitter.load(everywhere, zero, strip))
+        value = builder.fmul(total, emitter.load(damping, zero, strip))
+        value = builder.fadd(value, emitter.load(everywhere, zero, strip))
         emitter.store(builder.fadd(emitter.load(column_sums, zero, strip), value), column_sums, zero, strip)
         values.append(value)
     with builder.if_then(builder.trunc(where["measure"], _I1)):
         for strip, value in enumerate(values):
             old = builder.fmul(emitter.load(block, row, strip, aligned=True), back)
+            old = builder.fmul(old, emitter.load(norm, zero, strip))
             change = emitter.magnitude(builder.fsub(value, old))
             emitter.store(builder.fadd(emitter.load(differences, zero, strip), change), differences, zero, strip)
     scaled = [builder.fmul(value, factor) for value in values]
@@ -151,20 +173,21 @@ def _finish(emitter: _Emitter, sums: list[Any], data: list[Any], where: dict[str
 def _whole_row(width: int) -> Any:
     @intrinsic
     def whole_row(
-        typingctx: Any, columns: Any, values: Any, first: Any, last: Any, block: Any, following: Any, everywhere: Any,
-        column_sums: Any, differences: Any, row: Any, damping: Any, factor: Any, back: Any, measure: Any, stream: Any,
+        typingctx: Any, columns: Any, values: Any, first: Any, last: Any, block: Any, following: Any, damping: Any,
+        everywhere: Any, norm: Any, column_sums: Any, differences: Any, row: Any, factor: Any, back: Any, measure: Any,
+        stream: Any,
     ) -> Any:  # fmt: skip
         signature = types.void(
-            columns, values, first, last, block, following, everywhere, column_sums, differences, row, damping, factor,
-            back, measure, stream,
+            columns, values, first, last, block, following, damping, everywhere, norm, column_sums, differences, row,
+            factor, back, measure, stream,
         )  # fmt: skip
 
         def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
             data = _data(context, builder, sig.args, arguments)
             emitter = _emitter(builder, width, sig.args[4])
             sums = emitter.sum_rows(data[0], data[1], data[2], data[3], data[4])
-            names = ("row", "damping", "factor", "back", "measure", "stream")
-            _finish(emitter, sums, data[4:9], dict(zip(names, data[9:], strict=True)))
+            names = ("row", "factor", "back", "measure", "stream")
+            _finish(emitter, sums, data[4:11], dict(zip(names, data[11:], strict=True)))
             return context.get_dummy_value()
 
         return signature, generate
@@ -180,10 +203,7 @@ def _add_segment(width: int) -> Any:
         def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
             data = _data(context, builder, sig.args, arguments)
             emitter = _emitter(builder, width, sig.args[4])
-            for strip, value in enumerate(emitter.sum_rows(*data[:5])):
-                wide = value if emitter.is_double else builder.fpext(value, emitter.wide)
-                before = emitter.load(data[5], _I64(0), strip, kind=emitter.wide)
-                emitter.store(builder.fadd(before, wide), data[5], _I64(0), strip, kind=emitter.wide)
+            emitter.add_to(data[5], emitter.sum_rows(*data[:5]))
             return context.get_dummy_value()
 
         return signature, generate
@@ -194,21 +214,19 @@ def _add_segment(width: int) -> Any:
 def _finish_row(width: int) -> Any:
     @intrinsic
     def finish_row(
-        typingctx: Any, total: Any, block: Any, following: Any, everywhere: Any, column_sums: Any, differences: Any,
-        row: Any, damping: Any, factor: Any, back: Any, measure: Any, stream: Any,
+        typingctx: Any, total: Any, block: Any, following: Any, damping: Any, everywhere: Any, norm: Any,
+        column_sums: Any, differences: Any, row: Any, factor: Any, back: Any, measure: Any, stream: Any,
     ) -> Any:  # fmt: skip
         signature = types.void(
-            total, block, following, everywhere, column_sums, differences, row, damping, factor, back, measure, stream
-        )
+            total, block, following, damping, everywhere, norm, column_sums, differences, row, factor, back, measure,
+            stream,
+        )  # fmt: skip
 
         def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
             data = _data(context, builder, sig.args, arguments)
             emitter = _emitter(builder, width, sig.args[1])
-            sums = [emitter.load(data[0], _I64(0), strip, kind=emitter.wide) for strip in emitter.strips]
-            if not emitter.is_double:
-                sums = [builder.fptrunc(value, emitter.vector) for value in sums]
-            names = ("row", "damping", "factor", "back", "measure", "stream")
-            _finish(emitter, sums, data[1:6], dict(zip(names, data[6:], strict=True)))
+            names = ("row", "factor", "back", "measure", "stream")
+            _finish(emitter, emitter.narrowed(data[0]), data[1:8], dict(zip(names, data[8:], strict=True)))
             return context.get_dummy_value()
 
         return signature, generate
@@ -216,11 +234,102 @@ def _finish_row(width: int) -> Any:
     return finish_row
 
 
-# ``whole_row(columns, values, first, last, block, following, everywhere, column_sums, differences, row, damping,
+def _relax(emitter: _Emitter, sums: list[Any], data: list[Any], where: dict[str, Any]) -> None:
+    """Move a row of the block towards what its neighbours say: see `relax_row`."""
+    builder = emitter.builder
+    damping, factor, back, gain = (emitter.spread(where[name]) for name in ("damping", "factor", "back", "gain"))
+    row, zero = emitter.row_offset(where["row"]), _I64(0)
+    block, relaxation, restart, column_sums = data
+    for strip, total in enumerate(sums):
+        stored = emitter.load(block, row, strip, aligned=True)
+        old = builder.fmul(stored, back)
+        target = builder.fadd(builder.fmul(total, damping), emitter.load(restart, zero, strip))
+        omega = emitter.load(relaxation, zero, strip)
+        value = builder.fadd(old, builder.fmul(builder.fmul(omega, gain), builder.fsub(target, old)))
+        emitter.store(builder.fadd(emitter.load(column_sums, zero, strip), value), column_sums, zero, strip)
+        # A column that rests keeps its bits: going through the out-weight and back would round.
+        moves = builder.fcmp_ordered("!=", omega, ir.Constant(emitter.vector, [0.0] * emitter.lanes))
+        emitter.store(builder.select(moves, builder.fmul(value, factor), stored), block, row, strip, aligned=True)
+
+
+def _relax_row(width: int) -> Any:
+    @intrinsic
+    def relax_row(
+        typingctx: Any, columns: Any, values: Any, first: Any, last: Any, block: Any, relaxation: Any, restart: Any,
+        column_sums: Any, row: Any, left: Any, stride: Any, damping: Any, factor: Any, back: Any, gain: Any,
+    ) -> Any:  # fmt: skip
+        signature = types.void(
+            columns, values, first, last, block, relaxation, restart, column_sums, row, left, stride, damping, factor,
+            back, gain,
+        )  # fmt: skip
+
+        def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+            data = _data(context, builder, sig.args, arguments)
+            emitter = _emitter(builder, width, sig.args[4])
+            emitter.left, emitter.stride = data[9], data[10]
+            sums = emitter.sum_rows(*data[:5])
+            where = {"row": data[8], "damping": data[11], "factor": data[12], "back": data[13], "gain": data[14]}
+            _relax(emitter, sums, data[4:8], where)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return relax_row
+
+
+def _add_strip_segment(width: int) -> Any:
+    @intrinsic
+    def add_strip_segment(
+        typingctx: Any, columns: Any, values: Any, first: Any, last: Any, block: Any, total: Any, left: Any, stride: Any
+    ) -> Any:
+        signature = types.void(columns, values, first, last, block, total, left, stride)
+
+        def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+            data = _data(context, builder, sig.args, arguments)
+            emitter = _emitter(builder, width, sig.args[4])
+            emitter.left, emitter.stride = data[6], data[7]
+            emitter.add_to(data[5], emitter.sum_rows(*data[:5]))
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return add_strip_segment
+
+
+def _relax_total(width: int) -> Any:
+    @intrinsic
+    def relax_total(
+        typingctx: Any, total: Any, block: Any, relaxation: Any, restart: Any, column_sums: Any, row: Any, left: Any,
+        stride: Any, damping: Any, factor: Any, back: Any, gain: Any,
+    ) -> Any:  # fmt: skip
+        signature = types.void(
+            total, block, relaxation, restart, column_sums, row, left, stride, damping, factor, back, gain
+        )
+
+        def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+            data = _data(context, builder, sig.args, arguments)
+            emitter = _emitter(builder, width, sig.args[1])
+            emitter.left, emitter.stride = data[6], data[7]
+            where = {"row": data[5], "damping": data[8], "factor": data[9], "back": data[10], "gain": data[11]}
+            _relax(emitter, emitter.narrowed(data[0]), data[1:5], where)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return relax_total
+
+
+# ``whole_row(columns, values, first, last, block, following, damping, everywhere, norm, column_sums, differences, row,
 # factor, back, measure, stream)``: following[row] = factor · v, v = damping · Σ block[columns[e]] (· values[e]) +
-# everywhere; column_sums += v; with measure, differences += |v - back · block[row]|; stream stores past the cache.
+# everywhere; column_sums += v; with measure, differences += |v - norm · back · block[row]|; stream: past the cache.
 whole_row_16, whole_row_32, whole_row_64 = (_whole_row(width) for width in WIDTHS)
 # ``add_segment(columns, values, first, last, block, total)``: total (float64) += Σ block[columns[e]] (· values[e]).
 add_segment_16, add_segment_32, add_segment_64 = (_add_segment(width) for width in WIDTHS)
 # ``finish_row(total, block, …)``: `whole_row` from a float64 total.
 finish_row_16, finish_row_32, finish_row_64 = (_finish_row(width) for width in WIDTHS)
+# ``relax_row(columns, values, first, last, block, relaxation, restart, column_sums, row, left, stride, damping, factor,
+# back, gain)``: for a strip of columns in place, old = back · block[row]; v = old + gain · relaxation · (damping · Σ …
+# + restart - old); block[row] = factor · v; column_sums += v. The other two do the same by way of a float64 total.
+relax_row_16, relax_row_32, relax_row_64 = (_relax_row(width) for width in WIDTHS)
+add_strip_segment_16, add_strip_segment_32, add_strip_segment_64 = (_add_strip_segment(width) for width in WIDTHS)
+relax_total_16, relax_total_32, relax_total_64 = (_relax_total(width) for width in WIDTHS)

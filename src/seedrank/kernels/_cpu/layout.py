@@ -49,6 +49,8 @@ class Layout:
     scale, unscale : float32 or float64 (n)
         What a row is multiplied with when it is stored, and its inverse: 1 / out-weight and out-weight where the
         block is pre-divided, else 1.
+    loops : float32 or float64 (n)
+        Probability of staying, by row: the diagonal of the transition matrix.
     chunks : int64 (c + 1)
         Row bounds of equal work; the first `active_chunks` chunks are the active rows.
     active_chunks : int
@@ -61,6 +63,7 @@ class Layout:
     products: tuple[Rows, ...]
     scale: ScoreArray
     unscale: ScoreArray
+    loops: ScoreArray
     chunks: Int64Array
     active_chunks: int
 
@@ -109,6 +112,7 @@ def lay_out(transition: Transition, precision: Precision) -> Layout:
         products=tuple(products),
         scale=scale,
         unscale=unscale,
+        loops=_diagonal(products, scale),
         chunks=np.concatenate((first, rest[1:])),
         active_chunks=len(first) - 1,
     )
@@ -139,6 +143,16 @@ def _with_loops(rows: Rows, loops: Int32Array) -> Rows:
         columns=np.concatenate((columns, np.zeros(AHEAD, dtype=np.int32))),
         values=None if rows.values is None else np.insert(rows.values, at, 1),
     )
+
+
+def _diagonal(products: list[Rows], scale: ScoreArray) -> ScoreArray:
+    """Sum of the entries that lead from a row to itself."""
+    diagonal = np.zeros_like(scale)
+    for rows in products:
+        row = np.repeat(np.arange(len(scale), dtype=np.int32), np.diff(rows.offsets))
+        entries = np.flatnonzero(row == rows.columns[: len(row)])
+        np.add.at(diagonal, row[entries], scale[row[entries]] if rows.values is None else rows.values[entries])
+    return diagonal
 
 
 def _cut(cost: Int64Array, first: int, last: int) -> Int64Array:

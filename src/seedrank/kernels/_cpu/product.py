@@ -48,6 +48,7 @@ def fused_step(
     unscale: Any,
     damping: Any,
     everywhere: Any,
+    norm: Any,
     chunks: Any,
     last_chunk: int,
     sums: Any,
@@ -71,10 +72,9 @@ def fused_step(
         Stored vectors; B is 16, 32 or 64, rows start on cache lines.
     scale, unscale : float (n)
         See `Layout`.
-    damping : float
-        α, in the precision of the block.
-    everywhere : float (B)
-        What every node gets (the ``uniform`` dangling rule).
+    damping, everywhere, norm : float (B)
+        By column: α · norm, what every node gets (the ``uniform`` dangling rule), and what the stored vector is to be
+        multiplied with (1 but after relaxation).
     chunks : int64 (c + 1); last_chunk : number of chunks to compute.
     sums, differences : float64 (c, B)
         Per chunk: sum of the new values; with `measure`, sum of |new - old|.
@@ -100,18 +100,18 @@ def fused_step(
                     if last - first <= SEGMENT and more_first == more_last:
                         if width == 64:
                             whole_row_64(
-                                columns, values, first, last, block, following, everywhere, row_sums, row_differences,
-                                row, damping, factor, back, measure, stream,
+                                columns, values, first, last, block, following, damping, everywhere, norm, row_sums,
+                                row_differences, row, factor, back, measure, stream,
                             )  # fmt: skip
                         elif width == 32:
                             whole_row_32(
-                                columns, values, first, last, block, following, everywhere, row_sums, row_differences,
-                                row, damping, factor, back, measure, stream,
+                                columns, values, first, last, block, following, damping, everywhere, norm, row_sums,
+                                row_differences, row, factor, back, measure, stream,
                             )  # fmt: skip
                         else:
                             whole_row_16(
-                                columns, values, first, last, block, following, everywhere, row_sums, row_differences,
-                                row, damping, factor, back, measure, stream,
+                                columns, values, first, last, block, following, damping, everywhere, norm, row_sums,
+                                row_differences, row, factor, back, measure, stream,
                             )  # fmt: skip
                         continue
                     total[:] = 0
@@ -119,18 +119,18 @@ def fused_step(
                     _add_segments(more_columns, more_values, more_first, more_last, block, total)
                     if width == 64:
                         finish_row_64(
-                            total, block, following, everywhere, row_sums, row_differences, row, damping, factor, back,
-                            measure, stream,
+                            total, block, following, damping, everywhere, norm, row_sums, row_differences, row, factor,
+                            back, measure, stream,
                         )  # fmt: skip
                     elif width == 32:
                         finish_row_32(
-                            total, block, following, everywhere, row_sums, row_differences, row, damping, factor, back,
-                            measure, stream,
+                            total, block, following, damping, everywhere, norm, row_sums, row_differences, row, factor,
+                            back, measure, stream,
                         )  # fmt: skip
                     else:
                         finish_row_16(
-                            total, block, following, everywhere, row_sums, row_differences, row, damping, factor, back,
-                            measure, stream,
+                            total, block, following, damping, everywhere, norm, row_sums, row_differences, row, factor,
+                            back, measure, stream,
                         )  # fmt: skip
                 for j in range(width):
                     sums[chunk, j] += row_sums[j]
@@ -147,24 +147,25 @@ def add_seeds(
     scale: Any,
     unscale: Any,
     active: int,
-    active_sums: Any,
-    dangling_sums: Any,
+    norm: Any,
+    sums: Any,
     differences: Any,
     measure: bool,
 ) -> None:
-    """Add the restart to the seeds' rows after a product, and correct the sums; entry by entry in the given order."""
+    """Add the restart to the seeds' rows after a product, and correct the sums; entry by entry in the given order.
+
+    ``sums`` and ``differences`` are float64 (2, B): over active and over dangling rows.
+    """
     for i in range(rows.shape[0]):
         row, column, amount = rows[i], columns[i], amounts[i]
         before = following[row, column] * unscale[row]
         following[row, column] += amount * scale[row]
         after = following[row, column] * unscale[row]
-        if row < active:
-            active_sums[column] += after - before
-        else:
-            dangling_sums[column] += after - before
+        side = 0 if row < active else 1
+        sums[side, column] += after - before
         if measure:
-            old = block[row, column] * unscale[row]
-            differences[column] += abs(after - old) - abs(before - old)
+            old = block[row, column] * unscale[row] * norm[column]
+            differences[side, column] += abs(after - old) - abs(before - old)
 
 
 @compiled()

@@ -1,0 +1,141 @@
+"""Successive over-relaxation in place: Gauss-Seidel sweeps over a block, every strip of columns on its own thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from seedrank.kernels._cpu import gather
+from seedrank.kernels._cpu.compiled import compiled
+from seedrank.kernels._cpu.product import SEGMENT, SUMMED_ROWS
+
+relax_row_16, relax_row_32, relax_row_64 = gather.relax_row_16, gather.relax_row_32, gather.relax_row_64
+relax_total_16, relax_total_32, relax_total_64 = gather.relax_total_16, gather.relax_total_32, gather.relax_total_64
+add_strip_segment_16, add_strip_segment_32, add_strip_segment_64 = (
+    gather.add_strip_segment_16,
+    gather.add_strip_segment_32,
+    gather.add_strip_segment_64,
+)
+
+
+@compiled(inline=True)
+def _add_segments(columns: Any, values: Any, first: int, last: int, block: Any, total: Any, left: int) -> None:
+    width, stride = total.shape[0], block.shape[1]
+    for begin in range(first, last, SEGMENT):
+        end = min(begin + SEGMENT, last)
+        if width == 64:
+            add_strip_segment_64(columns, values, begin, end, block, total, left, stride)
+        elif width == 32:
+            add_strip_segment_32(columns, values, begin, end, block, total, left, stride)
+        else:
+            add_strip_segment_16(columns, values, begin, end, block, total, left, stride)
+
+
+@compiled(parallel=True)
+def relax_sweeps(  # noqa: PLR0912  # a branch per width is what makes it compile to registers
+    offsets: Any,
+    columns: Any,
+    values: Any,
+    more_offsets: Any,
+    more_columns: Any,
+    more_values: Any,
+    block: Any,
+    scale: Any,
+    unscale: Any,
+    gain: Any,
+    damping: Any,
+    relaxation: Any,
+    seed_rows: Any,
+    seed_columns: Any,
+    seed_amounts: Any,
+    active: int,
+    sweeps: int,
+    strip_width: int,
+    sums: Any,
+) -> None:
+    """Sweep over the active rows in order, in place: v ← v + gain · ω · (damping · row @ block + restart - v).
+
+    A column is swept by one thread from the first row to the last, so its numbers depend on nothing but itself.
+
+    Parameters
+    ----------
+    offsets, columns, values, more_offsets, more_columns, more_values, scale, unscale
+        As for `fused_step`.
+    block : float32 or float64 (n, B)
+        Changed in place; dangling rows (from `active` on) are left alone.
+    gain : float (n)
+        1 / (1 - α · probability of staying): a row solves for its own self loop.
+    damping : float
+        α, in the precision of the block.
+    relaxation : float (B)
+        ω by column; 0 leaves a column as it is, to the last bit.
+    seed_rows, seed_columns, seed_amounts : int64, int64, float
+        λ s, ascending by row, then column.
+    sweeps : int
+        >= 1
+    strip_width : int
+        Columns a thread: 16, 32 or 64, a divisor of B.
+    sums : float64 (B)
+        Sum over the active rows after the last sweep.
+    """
+    stride = block.shape[1]
+    for strip in prange(stride // strip_width):
+        left = strip * strip_width
+        omega = relaxation[left : left + strip_width]
+        total = np.empty(strip_width, np.float64)
+        restart = np.zeros(strip_width, block.dtype)
+        row_sums = np.empty(strip_width, block.dtype)
+        for _ in range(sweeps):
+            sums[left : left + strip_width] = 0
+            seed = 0
+            for begin in range(0, active, SUMMED_ROWS):
+                row_sums[:] = 0
+                for row in range(begin, min(begin + SUMMED_ROWS, active)):
+                    seeded = False
+                    while seed < seed_rows.shape[0] and seed_rows[seed] == row:
+                        column = seed_columns[seed] - left
+                        if 0 <= column < strip_width:
+                            restart[column] = seed_amounts[seed]
+                            seeded = True
+                        seed += 1
+                    first, last = offsets[row], offsets[row + 1]
+                    more_first, more_last = more_offsets[row], more_offsets[row + 1]
+                    factor, back, own = scale[row], unscale[row], gain[row]
+                    if last - first <= SEGMENT and more_first == more_last:
+                        if strip_width == 64:
+                            relax_row_64(
+                                columns, values, first, last, block, omega, restart, row_sums, row, left, stride,
+                                damping, factor, back, own,
+                            )  # fmt: skip
+                        elif strip_width == 32:
+                            relax_row_32(
+                                columns, values, first, last, block, omega, restart, row_sums, row, left, stride,
+                                damping, factor, back, own,
+                            )  # fmt: skip
+                        else:
+                            relax_row_16(
+                                columns, values, first, last, block, omega, restart, row_sums, row, left, stride,
+                                damping, factor, back, own,
+                            )  # fmt: skip
+                    else:
+                        total[:] = 0
+                        _add_segments(columns, values, first, last, block, total, left)
+                        _add_segments(more_columns, more_values, more_first, more_last, block, total, left)
+                        if strip_width == 64:
+                            relax_total_64(
+                                total, block, omega, restart, row_sums, row, left, stride, damping, factor, back, own
+                            )
+                        elif strip_width == 32:
+                            relax_total_32(
+                                total, block, omega, restart, row_sums, row, left, stride, damping, factor, back, own
+                            )
+                        else:
+                            relax_total_16(
+                                total, block, omega, restart, row_sums, row, left, stride, damping, factor, back, own
+                            )
+                    if seeded:
+                        restart[:] = 0
+                for j in range(strip_width):
+                    sums[left + j] += row_sums[j]
