@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from seedrank.kernels.transition import Transition
 from seedrank.testing.harness import kernel_graph
 from seedrank.testing.strategies import RandomGraph, graphs
-from seedrank.testing.toys import K9, K12
+from seedrank.testing.toys import K9, K12, Edge
 
 
 def dense_columns(transition: Transition) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
@@ -95,3 +95,28 @@ def test_out_weight_of_a_hub_is_exact_to_the_last_digits() -> None:
     probabilities = transition.products[0].probabilities
     assert probabilities is not None
     assert abs(float(probabilities[0]) * 100_000 - 1) < 1e-14
+
+
+def test_merged_duplicates_are_repeated_entries_without_values() -> None:
+    edges: list[Edge] = [("a", "b"), ("a", "b"), *[("a", name) for name in "cdefghij"], ("b", "a"), ("c", "c")]
+    graph = kernel_graph(edges)
+    transition = graph.transition()
+    (product,) = transition.products
+    assert product.probabilities is None
+    assert transition.entries == len(edges)
+    a, b = graph.internal("ab")
+    row = product.columns[product.offsets[b] : product.offsets[b + 1]]
+    assert row.tolist() == [a, a]
+    assert transition.inverse_out_weight[a] == 1 / 10
+    both = graph.transition(direction="both")
+    assert [part.probabilities for part in both.products] == [None, None]
+    assert both.entries == 2 * len(edges) - 1
+    assert both.inverse_out_weight[a] == 1 / 11
+
+
+@pytest.mark.parametrize("weight", [1.5, 40.0])
+def test_other_weights_stay_values(weight: float) -> None:
+    edges: list[Edge] = [("a", "b", weight), *[("a", name, 1.0) for name in "cdefghij"]]
+    (product,) = kernel_graph(edges).transition().products
+    assert product.probabilities is not None
+    assert len(product.columns) == len(edges)

@@ -9,6 +9,9 @@ import numpy as np
 from seedrank.kernels.adjacency import Adjacency
 from seedrank.kernels.arrays import BoolArray, DanglingRule, Direction, Float64Array, Int32Array, Int64Array
 
+MOST_REPETITION = 1.25
+"""Up to this many entries for one, whole-numbered weights are written as repetitions."""
+
 
 @dataclass(frozen=True)
 class SparseRows:
@@ -81,8 +84,9 @@ def build_transition(
     ``out`` follows source → target, ``in`` the reverse, ``both`` is A + Aᵀ with a self loop counted once (a
     pair that is listed in both directions weighs double). A type weight of 0 removes the entries of the
     type. The probability of an entry is its weight divided by the out-weight of the node it leaves, in
-    float64: one division, so weights of 1e39 or 1e-310 are as good as any other. Arrays that need no change
-    are used as they are (mapped from disk).
+    float64: one division, so weights of 1e39 or 1e-310 are as good as any other. Where all weights are whole
+    numbers and few are above 1 (merged duplicates of an unweighted graph), entries are repeated instead and
+    need no value. Arrays that need no change are used as they are (mapped from disk).
 
     Parameters
     ----------
@@ -105,6 +109,8 @@ def build_transition(
     if direction == "both":
         parts.append(_select(outgoing, factors, drop_loops=True))
         out_weight += _row_sums(_select(incoming, factors, drop_loops=True))
+    if all(_counts_rows(part) for part in parts):
+        parts = [_repeat(part) for part in parts]
     inverse_out_weight = np.zeros_like(out_weight)
     with np.errstate(over="ignore"):  # 1 / 1e-310: not used, see Transition.inverse_out_weight
         np.divide(1.0, out_weight, out=inverse_out_weight, where=out_weight > 0)
@@ -156,6 +162,24 @@ def _select(adjacency: Adjacency, factors: Float64Array | None, *, drop_loops: b
     if weights is not None:
         values *= weights
     return _Selected(offsets, columns, values)
+
+
+def _counts_rows(part: _Selected) -> bool:
+    """Whether weights are small whole numbers, as merged rows of an unweighted edge list are."""
+    if part.values is None or not len(part.values):
+        return part.values is not None
+    return float(part.values.sum()) <= MOST_REPETITION * len(part.values) and bool(
+        (part.values == np.rint(part.values)).all()
+    )
+
+
+def _repeat(part: _Selected) -> _Selected:
+    """Write an entry of weight w as w entries: 4 bytes more instead of a value for every entry, and no product."""
+    assert part.values is not None
+    times = part.values.astype(np.int64)
+    before = np.zeros(len(times) + 1, dtype=np.int64)
+    np.cumsum(times, out=before[1:])
+    return _Selected(before[part.offsets], np.repeat(part.columns, times), None)
 
 
 def _probabilities(part: _Selected, out_weight: Float64Array) -> Float64Array | None:
