@@ -10,7 +10,7 @@ from numba import config, get_num_threads, set_num_threads
 from seedrank.kernels._cpu.buffers import BlockPair
 from seedrank.kernels._cpu.gather import AHEAD, WIDTHS
 from seedrank.kernels._cpu.layout import Layout, Rows, lay_out
-from seedrank.kernels._cpu.product import add_chunks, add_seeds, fused_step
+from seedrank.kernels._cpu.product import add_chunks, add_seeds, fused_step, width_markers
 from seedrank.kernels._cpu.relax import relax_sweeps
 from seedrank.kernels._cpu.select import select_columns
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision
@@ -166,7 +166,7 @@ class CpuBackend:
             first.offsets, first.columns, first.values, more.offsets, more.columns, more.values,
             pair.current, pair.following, layout.scale, layout.unscale, (damping * block.norm).astype(dtype),
             everywhere, block.norm.astype(dtype), layout.chunks, last_chunk, sums, differences, measure, stream,
-            self._threads,
+            self._threads, *width_markers(width),
         )  # fmt: skip
         # Rows: over active and over dangling nodes.
         mass, change = np.zeros((2, width)), np.zeros((2, width))
@@ -199,6 +199,7 @@ class CpuBackend:
         relaxation = np.zeros(width, dtype=dtype)
         relaxation[: len(factors)] = factors
         sums = np.empty(width)
+        strip = max(WIDTHS[0], width // _power_of_two(self._threads))
         # What the seeds get is held at the mass that the last step found on dangling nodes: the scale of the block.
         damping = 1.0 - block.restart
         share = block.restart + damping * block.dangling_mass
@@ -208,7 +209,7 @@ class CpuBackend:
             (1.0 / (1.0 - damping * layout.loops)).astype(dtype), dtype.type(damping), relaxation,
             block.seed_row, block.seed_column, (share[block.seed_column] * block.seed_weight).astype(dtype),
             layout.active,
-            sweeps, max(WIDTHS[0], width // _power_of_two(self._threads)), sums,
+            sweeps, strip, sums, *width_markers(strip),
         )  # fmt: skip
         # The solution y = α Pᵀ y + share·s sums to Z = share + α A, with A its sum over active nodes.
         moved = relaxation != 0

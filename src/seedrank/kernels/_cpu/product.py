@@ -21,14 +21,23 @@ add_segment_16, add_segment_32, add_segment_64 = gather.add_segment_16, gather.a
 finish_row_16, finish_row_32, finish_row_64 = gather.finish_row_16, gather.finish_row_32, gather.finish_row_64
 
 
-@compiled(inline=True)
-def _add_segments(columns: Any, values: Any, first: int, last: int, block: Any, total: Any) -> None:
-    width = total.shape[0]
+def width_markers(width: int) -> tuple[int | None, int | None]:
+    """Arguments that tell a kernel its width at compile time: (0, None) is 64 columns, (None, 0) is 32, else 16.
+
+    Numba drops the branches of an argument that is None, so a kernel is compiled for the width that is used only.
+    """
+    return (0 if width == 64 else None), (0 if width == 32 else None)
+
+
+@compiled()
+def _add_segments(
+    columns: Any, values: Any, first: int, last: int, block: Any, total: Any, is64: Any, is32: Any
+) -> None:
     for begin in range(first, last, SEGMENT):
         end = min(begin + SEGMENT, last)
-        if width == 64:
+        if is64 is not None:
             add_segment_64(columns, values, begin, end, block, total)
-        elif width == 32:
+        elif is32 is not None:
             add_segment_32(columns, values, begin, end, block, total)
         else:
             add_segment_16(columns, values, begin, end, block, total)
@@ -56,6 +65,8 @@ def fused_step(
     measure: bool,
     stream: bool,
     threads: int,
+    is64: Any,
+    is32: Any,
 ) -> None:
     """Compute ``following = scale · (damping · rows @ block + everywhere)`` and what the driver needs to know.
 
@@ -81,6 +92,8 @@ def fused_step(
     stream : bool
         Whether stores bypass the cache: pays when two blocks do not fit it.
     threads : int
+    is64, is32
+        See `width_markers`.
     """
     width = block.shape[1]
     for thread in prange(threads):
@@ -98,12 +111,12 @@ def fused_step(
                     more_first, more_last = more_offsets[row], more_offsets[row + 1]
                     factor, back = scale[row], unscale[row]
                     if last - first <= SEGMENT and more_first == more_last:
-                        if width == 64:
+                        if is64 is not None:
                             whole_row_64(
                                 columns, values, first, last, block, following, damping, everywhere, norm, row_sums,
                                 row_differences, row, factor, back, measure, stream,
                             )  # fmt: skip
-                        elif width == 32:
+                        elif is32 is not None:
                             whole_row_32(
                                 columns, values, first, last, block, following, damping, everywhere, norm, row_sums,
                                 row_differences, row, factor, back, measure, stream,
@@ -115,14 +128,14 @@ def fused_step(
                             )  # fmt: skip
                         continue
                     total[:] = 0
-                    _add_segments(columns, values, first, last, block, total)
-                    _add_segments(more_columns, more_values, more_first, more_last, block, total)
-                    if width == 64:
+                    _add_segments(columns, values, first, last, block, total, is64, is32)
+                    _add_segments(more_columns, more_values, more_first, more_last, block, total, is64, is32)
+                    if is64 is not None:
                         finish_row_64(
                             total, block, following, damping, everywhere, norm, row_sums, row_differences, row, factor,
                             back, measure, stream,
                         )  # fmt: skip
-                    elif width == 32:
+                    elif is32 is not None:
                         finish_row_32(
                             total, block, following, damping, everywhere, norm, row_sums, row_differences, row, factor,
                             back, measure, stream,

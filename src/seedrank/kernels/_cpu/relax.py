@@ -20,14 +20,16 @@ add_strip_segment_16, add_strip_segment_32, add_strip_segment_64 = (
 )
 
 
-@compiled(inline=True)
-def _add_segments(columns: Any, values: Any, first: int, last: int, block: Any, total: Any, left: int) -> None:
-    width, stride = total.shape[0], block.shape[1]
+@compiled()
+def _add_segments(
+    columns: Any, values: Any, first: int, last: int, block: Any, total: Any, left: int, is64: Any, is32: Any
+) -> None:
+    stride = block.shape[1]
     for begin in range(first, last, SEGMENT):
         end = min(begin + SEGMENT, last)
-        if width == 64:
+        if is64 is not None:
             add_strip_segment_64(columns, values, begin, end, block, total, left, stride)
-        elif width == 32:
+        elif is32 is not None:
             add_strip_segment_32(columns, values, begin, end, block, total, left, stride)
         else:
             add_strip_segment_16(columns, values, begin, end, block, total, left, stride)
@@ -54,6 +56,8 @@ def relax_sweeps(  # noqa: PLR0912  # a branch per width is what makes it compil
     sweeps: int,
     strip_width: int,
     sums: Any,
+    is64: Any,
+    is32: Any,
 ) -> None:
     """Sweep over the active rows in order, in place: v ← v + gain · ω · (damping · row @ block + restart - v).
 
@@ -79,6 +83,8 @@ def relax_sweeps(  # noqa: PLR0912  # a branch per width is what makes it compil
         Columns a thread: 16, 32 or 64, a divisor of B.
     sums : float64 (B)
         Sum over the active rows after the last sweep.
+    is64, is32
+        `width_markers` of the strip.
     """
     stride = block.shape[1]
     for strip in prange(stride // strip_width):
@@ -104,12 +110,12 @@ def relax_sweeps(  # noqa: PLR0912  # a branch per width is what makes it compil
                     more_first, more_last = more_offsets[row], more_offsets[row + 1]
                     factor, back, own = scale[row], unscale[row], gain[row]
                     if last - first <= SEGMENT and more_first == more_last:
-                        if strip_width == 64:
+                        if is64 is not None:
                             relax_row_64(
                                 columns, values, first, last, block, omega, restart, row_sums, row, left, stride,
                                 damping, factor, back, own,
                             )  # fmt: skip
-                        elif strip_width == 32:
+                        elif is32 is not None:
                             relax_row_32(
                                 columns, values, first, last, block, omega, restart, row_sums, row, left, stride,
                                 damping, factor, back, own,
@@ -121,13 +127,13 @@ def relax_sweeps(  # noqa: PLR0912  # a branch per width is what makes it compil
                             )  # fmt: skip
                     else:
                         total[:] = 0
-                        _add_segments(columns, values, first, last, block, total, left)
-                        _add_segments(more_columns, more_values, more_first, more_last, block, total, left)
-                        if strip_width == 64:
+                        _add_segments(columns, values, first, last, block, total, left, is64, is32)
+                        _add_segments(more_columns, more_values, more_first, more_last, block, total, left, is64, is32)
+                        if is64 is not None:
                             relax_total_64(
                                 total, block, omega, restart, row_sums, row, left, stride, damping, factor, back, own
                             )
-                        elif strip_width == 32:
+                        elif is32 is not None:
                             relax_total_32(
                                 total, block, omega, restart, row_sums, row, left, stride, damping, factor, back, own
                             )
