@@ -1,12 +1,19 @@
-"""``njit`` with a cache on disk where there can be one."""
+"""``njit`` with a cache on disk where there can be one, and threads that do not fight over the processor."""
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from numba import njit
+
+# Between two products OpenMP's threads would spin for milliseconds: harmless alone, but on a machine that others use
+# the spinning thread holds the core that the working one waits for (ten times the time was seen). Some microseconds
+# of spinning bridge the gaps between products; libgomp reads this when the first parallel kernel is made.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
