@@ -1,0 +1,172 @@
+"""Print the results of the benchmarks as Markdown, or put them into README.md.
+
+Reads ``results/peers.json``, ``product.json`` and ``convergence.json`` where they are; with ``--quick`` the files of
+the quick runs. ``--update`` replaces what stands between the two markers in README.md instead of printing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from measure import RESULTS
+
+README = RESULTS.parent / "README.md"
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+
+OWN_PACKAGES = {"python", "seedrank", "numpy", "scipy", "numba", "llvmlite"}
+
+Document = dict[str, Any]
+
+
+def table(header: list[str], rows: list[list[str]], *, column: str = "---:") -> Iterator[str]:
+    """Lines of a Markdown table; all columns but the first are aligned as `column` says."""
+    yield "| " + " | ".join(header) + " |"
+    yield "| --- " + f"| {column} " * (len(header) - 1) + "|"
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"
+
+
+def ratio(value: float) -> str:
+    """A ratio in three digits or whole."""
+    return f"{value:,.0f}x" if value >= 100 else f"{value:.3g}x"
+
+
+def where(document: Document) -> str:
+    """One sentence on when and where it was measured; programs that the section does not run are not named."""
+    machine = document["machine"]
+    versions = ", ".join(
+        f"{name} {number}"
+        for name, number in document["versions"].items()
+        if document["benchmark"].startswith("peers") or name in OWN_PACKAGES
+    )
+    return (
+        f"Measured {document['date'][:10]} at {document['revision']} on {machine['processor']}, "
+        f"{machine['processors_usable']} processors, {machine['memory_gb']} GB, load "
+        f"{machine['load_average_at_the_end'][0]} at the end; {versions}."
+    )
+
+
+def graph_title(graph: Document) -> str:
+    """A graph's name and size."""
+    kind = "undirected, both ways counted" if graph["undirected"] else "directed"
+    counts = f"{graph['nodes']:,} nodes, {graph['edges']:,} edges ({kind}), {graph['dangling']:,} dangling"
+    return f"**{graph['name']}**: {counts}"
+
+
+def peers(document: Document) -> Iterator[str]:
+    """One table per graph, and what each program computes."""
+    computes: dict[str, str] = {}
+    for result in document["graphs"]:
+        yield graph_title(result["graph"]) + "; blocks of {float32} (float32), {float64} (float64).".format(
+            **result["block_sizes"]
+        )
+        yield ""
+        rows = []
+        for row in result["rows"]:
+            computes[row["program"]] = row["computes"]
+            rows.append(
+                [
+                    row["program"],
+                    f"{row['milliseconds']:.3g}",
+                    ratio(row["ratio_fixed"]),
+                    ratio(row["ratio_tight"]),
+                    "" if row["overlap"] is None else f"{row['overlap']:.2%}",
+                    "" if row["l1"] is None else f"{row['l1']:.0e}",
+                    "" if row["l1_to_solution"] is None else f"{row['l1_to_solution']:.0e}",
+                    f"{row['queries']} x {row['rounds']}",
+                ]
+            )
+        header = ["program", "ms a query", "/ seedrank 10 it.", "/ seedrank 1e-10", "top-100 in common", "L1"]
+        yield from table([*header, "L1 to the solution", "queries x rounds"], rows)
+        yield ""
+        if result["job"]:
+            stages = ", ".join(f"{name} {value:.2f}" for name, value in result["job"]["stages"].items())
+            yield f"The whole job, {result['job']['queries']:,} queries, seconds by stage: {stages}."
+            yield ""
+        for skipped in result["skipped"]:
+            yield f"- left out: {skipped['program']}: {skipped['reason']}"
+        if result["skipped"]:
+            yield ""
+    yield from table(["program", "computes"], [list(pair) for pair in computes.items()], column="---")
+
+
+def product(document: Document) -> Iterator[str]:
+    """One table per graph: columns are widths."""
+    for result in document["graphs"]:
+        yield graph_title(result["graph"]) + "; G edge-columns a second (seedrank's over it)."
+        yield ""
+        speeds = result["giga_edge_columns_per_second"]
+        names = next(iter(speeds.values()))
+        own = next(iter(names))
+        rows = [[name, *(f"{of[name]:.1f} ({of[own] / of[name]:.2f}x)" for of in speeds.values())] for name in names]
+        yield from table(["program", *(f"B {width}" for width in speeds)], rows)
+        yield ""
+
+
+def convergence(document: Document) -> Iterator[str]:
+    """One table for all graphs."""
+    header = ["graph", "damping", "precision", "solver", "products, mean", "worst", "power iteration, worst"]
+    rows = [
+        [
+            row["graph"],
+            f"{row['damping']:g}",
+            row["precision"],
+            row["solver"],
+            f"{row['products_mean']:.1f}",
+            str(row["products_worst"]),
+            str(row["products_of_power_worst"]),
+            f"{row['bound']:.1e}",
+            f"{row['true_error']:.1e}",
+            "yes" if row["bound_holds"] else "**no**",
+        ]
+        for row in document["rows"]
+    ]
+    yield from table([*header, "bound reported", "true L1", "bound holds"], rows)
+
+
+SECTIONS: dict[str, tuple[str, Callable[[Document], Iterator[str]]]] = {
+    "peers": ("Beside other programs", peers),
+    "product": ("The product beside C", product),
+    "convergence": ("Products to an L1 error of 1e-6", convergence),
+}
+
+
+def report(*, quick: bool) -> str:
+    """All sections whose results are there."""
+    lines: list[str] = []
+    for name, (title, section) in SECTIONS.items():
+        file = RESULTS / (f"{name}-quick.json" if quick else f"{name}.json")
+        if file.is_file():
+            document = json.loads(file.read_text(encoding="utf-8"))
+            lines += [f"### {title}", "", where(document), "", *section(document), ""]
+    while lines and not lines[-1]:
+        lines.pop()
+    return "\n".join(lines) if lines else "No results yet."
+
+
+def update(readme: Path, text: str) -> None:
+    """Replace what stands between the markers."""
+    before, rest = readme.read_text(encoding="utf-8").split(BEGIN)
+    _, after = rest.split(END)
+    readme.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+
+
+def main() -> None:
+    """Print or write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="results of the --quick runs")
+    parser.add_argument("--update", action="store_true", help="write into README.md")
+    chosen = parser.parse_args()
+    text = report(quick=chosen.quick)
+    if chosen.update:
+        update(README, text)
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()
