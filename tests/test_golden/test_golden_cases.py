@@ -128,9 +128,8 @@ def test_inexpressible_cases_are_exactly_those_that_the_rule_names(cases: dict[s
     assert {name for name, case in cases.items() if is_inexpressible(case)} == set(INEXPRESSIBLE)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in INEXPRESSIBLE])
-def test_golden_case(name: str, cases: dict[str, dict[str, Any]], tmp_path: Path) -> None:
-    case = cases[name]
+def check_case(case: Mapping[str, Any], folder: Path, *, backend: Literal["auto", "scipy"]) -> seedrank.Run:
+    """Score a case in float64 and hold the scores against its expected vector, within its own tolerance."""
     assert case["parallel_edges"] == "sum"
     seeds = case["personalization"] or [(node, 1.0) for node in case["nodes"]]
     iterations = case["iterations"]
@@ -143,19 +142,19 @@ def test_golden_case(name: str, cases: dict[str, dict[str, Any]], tmp_path: Path
             }
         ),
         nodes=pa.table({"id": pa.array(case["nodes"], pa.string())}),
-        out=tmp_path / "graph",
+        out=folder / "graph",
     )
     assert graph.facts.nodes == len(case["nodes"])
     run = seedrank.score(
         graph,
         queries=pa.table(
             {
-                "query_id": [name] * len(seeds),
+                "query_id": [case["case"]] * len(seeds),
                 "node_id": [node for node, _ in seeds],
                 "weight": [weight for _, weight in seeds],
             }
         ),
-        out=tmp_path / "run",
+        out=folder / "run",
         damping=case["alpha"],
         direction="out" if case["directed"] else "both",
         dangling=cast(Literal["seeds", "uniform"], case["dangling"]),
@@ -164,6 +163,7 @@ def test_golden_case(name: str, cases: dict[str, dict[str, Any]], tmp_path: Path
         top_k=len(case["nodes"]),
         include_seeds=True,
         precision="float64",
+        backend=backend,
     )
     (query,) = run.queries.to_arrow().to_pylist()
     assert query["status"] == "ok"
@@ -173,3 +173,29 @@ def test_golden_case(name: str, cases: dict[str, dict[str, Any]], tmp_path: Path
     assert sum(scores.values()) == pytest.approx(1.0, abs=1e-9)
     # A node that the source does not list and one that our result omits both have score 0.
     assert_scores_close(scores, dict(case["expected"]), case["tolerance"])
+    return run
+
+
+EXPRESSIBLE = [name for name in NAMES if name not in INEXPRESSIBLE]
+
+
+@pytest.mark.parametrize("name", EXPRESSIBLE)
+def test_golden_case(name: str, cases: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    check_case(cases[name], tmp_path, backend="auto")
+
+
+# Every third case: all dangling rules, directions, weights and fixed numbers of steps are among them.
+@pytest.mark.parametrize("name", EXPRESSIBLE[::3])
+def test_golden_case_on_the_reference_backend(name: str, cases: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    run = check_case(cases[name], tmp_path, backend="scipy")
+    assert run.manifest.backend is not None
+    assert run.manifest.backend.name == "scipy"
+
+
+def test_cases_of_the_reference_backend_are_of_every_kind(cases: dict[str, dict[str, Any]]) -> None:
+    chosen = [cases[name] for name in EXPRESSIBLE[::3]]
+    assert {case["dangling"] for case in chosen} == {cases[name]["dangling"] for name in EXPRESSIBLE}
+    assert {case["directed"] for case in chosen} == {True, False}
+    assert {case["iterations"] is None for case in chosen} == {True, False}
+    assert {case["personalization"] is None for case in chosen} == {True, False}
+    assert {len({edge[2] for edge in case["edges"]}) > 1 for case in chosen} == {True, False}

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import seedrank
-from seedrank.testing.parity import assert_same_ranking
+from seedrank.testing.parity import assert_same_ranking, assert_scores_close
 
 GRAPHS = (
     "karate",
@@ -56,6 +56,7 @@ def run(
     precision: Literal["float32", "float64"],
     tolerance: float,
     top_k: int,
+    backend: Literal["auto", "scipy"] = "auto",
 ) -> seedrank.Run:
     """Score the reference's seed sets; all of them end ok."""
     result = seedrank.score(
@@ -69,7 +70,10 @@ def run(
         max_iterations=1000,
         top_k=top_k,
         include_seeds=True,
+        backend=backend,
     )
+    assert result.manifest.backend is not None
+    assert result.manifest.backend.name == ("scipy" if backend == "scipy" else "cpu")
     assert result.manifest.queries is not None
     assert result.manifest.queries.by_status == {"ok": result.manifest.queries.total}
     return result
@@ -141,6 +145,31 @@ def test_float64_is_the_reference(reference: ReferenceRuns) -> None:
         assert_same_ranking(ranking, expected, TIE)
         wanted = dict(expected)
         assert max(abs(score - wanted[node]) for node, score in ranking if node in wanted) <= 1e-9
+
+
+@pytest.mark.parametrize(
+    "reference", [("netscience", 0.85), ("email-Eu-core", 0.5), ("wiki-Vote", 0.85)], indirect=True
+)
+def test_reference_backend_is_the_reference_too(reference: ReferenceRuns, tmp_path: Path) -> None:
+    """Undirected with weights, directed and dense, directed with many dangling nodes."""
+    result = run(
+        reference.store,
+        reference.hits,
+        tmp_path / "scipy",
+        mirrored=reference.mirrored,
+        damping=reference.damping,
+        precision="float64",
+        tolerance=1e-12,
+        top_k=reference.store.facts.nodes,
+        backend="scipy",
+    )
+    found = rankings(result.candidates.to_arrow())
+    assert found.keys() == reference.expected.keys()
+    for query, expected in reference.expected.items():
+        assert_same_ranking(found[query][:100], expected, TIE)
+        # Two backends, all nodes: equal within 1e-12, and the same nodes have a score.
+        assert_scores_close(dict(found[query]), dict(reference.scores[query]), 1e-12)
+        assert {node for node, _ in found[query]} == {node for node, _ in reference.scores[query]}
 
 
 def test_float32_keeps_the_top_100(reference: ReferenceRuns, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import seedrank
 from seedrank.errors import ResourceError, SeedrankError
+from seedrank.kernels.backend import create_backend
 
 Write = Callable[..., Path]
 Command = Callable[..., Any]
@@ -36,10 +37,18 @@ class TestPlan:
         {},
         {"block_size": 3, "part_size": 2},
         {"precision": "float64", "part_size": 4, "top_k": 2},
-        {"memory_limit": 700, "part_size": 5},
+        {"memory_for": 3, "part_size": 5},
+        {"memory_for": 3, "part_size": 5, "backend": "scipy"},
+        {"threads": 1, "backend": "cpu"},
     ])  # fmt: skip
     def test_plan_is_what_the_run_then_does(self, tmp_path: Path, options: dict[str, Any]) -> None:
         store = seedrank.build(CYCLE, nodes=NODES, out=tmp_path / "graph")
+        options = dict(options)
+        fitting = options.pop("memory_for", None)
+        if fitting is not None:
+            per_query = create_backend(options.get("backend", "auto")).bytes_per_query(4, "float32")
+            # Half a query more, so that the limit has to be rounded down.
+            options["memory_limit"] = fitting * per_query + per_query // 2
         plan = seedrank.plan(store, queries=HITS, out=tmp_path / "run", **options)
         run = seedrank.score(store, queries=HITS, out=tmp_path / "run", **options)
         manifest = run.manifest
@@ -58,8 +67,8 @@ class TestPlan:
         assert plan.graph_bytes == manifest.graph.store_bytes
         assert len(run.candidates) <= plan.largest_output_rows == 7 * min(options.get("top_k", 100), 4)
         if "memory_limit" in options:
-            assert plan.memory_budget_bytes == manifest.backend.memory_budget_bytes == 700
-            assert 1 < plan.block_size == 700 // plan.bytes_per_query < 5
+            assert plan.memory_budget_bytes == manifest.backend.memory_budget_bytes == options["memory_limit"]
+            assert plan.block_size == fitting
 
     def test_plan_of_an_edge_list_is_an_upper_limit(self, write: Write, tmp_path: Path) -> None:
         edges, nodes, hits = write("e.parquet", CYCLE), write("n.parquet", NODES), write("h.parquet", HITS)
@@ -232,9 +241,9 @@ class TestInfo:
         facts = json.loads(result.out)
         assert facts["seedrank"] == seedrank.__version__
         assert facts["python"] == platform.python_version()
-        assert {"numpy", "scipy", "pyarrow", "click", "pydantic"} <= facts["libraries"].keys()
+        assert {"numpy", "scipy", "numba", "pyarrow", "click", "pydantic"} <= facts["libraries"].keys()
         assert all(facts["libraries"].values())
-        assert facts["backend"] == {"name": "scipy", "requested": "auto", "reason": facts["backend"]["reason"]}
+        assert facts["backend"] == {"name": "cpu", "requested": "auto", "reason": facts["backend"]["reason"]}
         assert facts["backend"]["reason"]
         assert facts["formats"] == {"graph_store": 1, "run": 1}
         machine = facts["machine"]

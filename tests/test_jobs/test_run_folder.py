@@ -235,7 +235,7 @@ class TestManifest:
         assert manifest.graph.built_in_this_run
         assert Path(manifest.graph.path) == run.path / "graph"
         assert manifest.graph.store_bytes == seedrank.open_graph(run.path / "graph").store_bytes
-        assert (manifest.backend.name, manifest.backend.requested) == ("scipy", "auto")
+        assert (manifest.backend.name, manifest.backend.requested) == ("cpu", "auto")
         assert manifest.backend.reason
         assert manifest.backend.bytes_per_query > 0
         assert manifest.queries.model_dump() == {

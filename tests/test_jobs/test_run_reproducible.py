@@ -61,18 +61,72 @@ def test_the_reference_is_worth_comparing(reference: seedrank.Run) -> None:
     assert len(part_bytes(reference)) == 6
     assert len(reference.candidates) > QUERIES * 15
     iterations = reference.queries.to_arrow().column("iterations").to_pylist()
-    assert len(set(iterations)) > 3  # columns of one block finish at different times
+    assert len(set(iterations)) > 1  # columns of one block finish at different times
 
 
 @pytest.mark.parametrize("block_size", [1, 7, 64])
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_block_size_changes_no_byte(reference: seedrank.Run, tmp_path: Path, block_size: int, precision: str) -> None:
+@pytest.mark.parametrize(
+    ("options", "solver"),
+    [
+        ({}, "sweeps"),
+        ({"precision": "float64"}, "sweeps"),
+        ({"dangling": "uniform"}, "steps"),
+        ({"backend": "scipy"}, "steps"),
+        ({"backend": "scipy", "precision": "float64"}, "steps"),
+    ],
+    ids=str,
+)
+def test_block_size_changes_no_byte(
+    reference: seedrank.Run, tmp_path: Path, block_size: int, options: dict[str, Any], solver: str
+) -> None:
     edges, hits = random_tables()
-    options = {**OPTIONS, "precision": precision}
+    options = {**OPTIONS, **options}
     run = seedrank.score(edges, queries=hits, out=tmp_path / "run", block_size=block_size, **options)
-    if precision == "float64":
+    if options != OPTIONS:
         reference = seedrank.score(edges, queries=hits, out=tmp_path / "wide", block_size=QUERIES, **options)
+    assert reference.manifest.backend is not None
+    assert reference.manifest.backend.solver.startswith(solver)
+    if solver == "steps":
+        assert len(set(reference.queries.to_arrow().column("iterations").to_pylist())) > 3
     assert part_bytes(run) == part_bytes(reference)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_threads_change_no_byte(
+    seedrank_command: Callable[..., Any], reference: seedrank.Run, write: Write, tmp_path: Path, threads: int
+) -> None:
+    edges, hits = random_tables()
+    options = [text for name, value in OPTIONS.items() for text in (f"--{name.replace('_', '-')}", str(value))]
+    result = seedrank_command(
+        "score", write("edges.parquet", edges), "--queries", write("hits.parquet", hits), "--out", tmp_path / "run",
+        "--threads", str(threads), *options,
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    run = seedrank.open_run(tmp_path / "run")
+    assert part_bytes(run) == part_bytes(reference)
+    recorded = run.manifest.options["threads"]
+    assert (recorded.value, recorded.origin) == (threads, "flag")
+    unset = reference.manifest.options["threads"]
+    assert (unset.value, unset.origin) == (None, "default")
+
+
+def test_backends_agree_on_every_candidate(reference: seedrank.Run, tmp_path: Path) -> None:
+    """Other bytes, the same rows within 1e-6 in float32 and 1e-12 in float64."""
+    edges, hits = random_tables()
+    for precision, close in (("float32", 1e-6), ("float64", 1e-12)):
+        tables = []
+        for backend in ("cpu", "scipy"):
+            options = {**OPTIONS, "precision": precision, "tolerance": 1e-12, "top_k": NODES}
+            run = seedrank.score(
+                edges, queries=hits, out=tmp_path / f"{backend}-{precision}", backend=backend, **options
+            )
+            assert run.manifest.backend is not None
+            assert (run.manifest.backend.name, run.manifest.backend.reason) == (backend, "asked for by name")
+            tables.append(run.candidates.to_arrow().sort_by([("query_id", "ascending"), ("node_id", "ascending")]))
+        ours, theirs = tables
+        assert ours.num_rows > 10 * QUERIES
+        assert ours.select(["query_id", "node_id"]).equals(theirs.select(["query_id", "node_id"]))
+        np.testing.assert_allclose(ours["score"].to_numpy(), theirs["score"].to_numpy(), rtol=0, atol=close)
 
 
 def test_two_runs_of_one_command_give_the_same_bytes(reference: seedrank.Run, write: Write, tmp_path: Path) -> None:

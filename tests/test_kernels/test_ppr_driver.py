@@ -107,14 +107,21 @@ def test_case_55_a_backend_that_loses_mass_is_caught(spoil: float) -> None:
     assert caught.value.exit_code == 1
 
 
-def test_case_2_forgotten_dangling_nodes_are_caught() -> None:
+@pytest.mark.parametrize(
+    ("tolerance", "step"), [(1e-9, 3), (0.0, 8)], ids=["every step is measured", "the last two of nine are"]
+)
+@pytest.mark.parametrize("name", ["scipy", "cpu"])
+def test_case_2_forgotten_dangling_nodes_are_caught(name: str, tolerance: float, step: int) -> None:
+    """A backend that takes the last node of a → b → c for one that passes its mass on: with step 3 it is lost."""
     graph = kernel_graph([("a", "b"), ("b", "c")])
-    backend = ScipyBackend()
+    backend = create_backend(name)
     forgetful = replace(graph.transition(), dangling_nodes=np.zeros(0, np.int32))
     backend.load(forgetful, precision="float64", order=graph.adjacency.order)
     block = query_block(graph.seeds([{"a": 1}]), 0, 1)
-    with pytest.raises(KernelError, match="after step 3, 1 of 1"):
-        personalized_pagerank(backend, block, restart=0.15, max_iterations=9, tolerance=0, k=3, precision="float64")
+    with pytest.raises(KernelError, match=f"after step {step}, 1 of 1"):
+        personalized_pagerank(
+            backend, block, restart=0.15, max_iterations=9, tolerance=tolerance, k=3, precision="float64"
+        )
 
 
 def test_case_55_tall_block() -> None:
@@ -140,9 +147,13 @@ def test_case_55_tall_block() -> None:
 
 
 def test_backend_is_resolved_by_name_only() -> None:
-    assert resolve_backend("auto") == BackendDecision("scipy", "auto", "the only backend of this version")
-    assert resolve_backend("scipy").requested == "scipy"
-    assert create_backend("auto").name == "scipy"
+    decision = resolve_backend("auto")
+    assert (decision.name, decision.requested) == ("cpu", "auto")
+    assert "GPU" in decision.reason
+    for name in ("cpu", "scipy"):
+        assert resolve_backend(name) == BackendDecision(name, name, "asked for by name")
+        assert create_backend(name).name == name
+    assert create_backend("auto").name == "cpu"
     with pytest.raises(ConfigError, match="'gpu' does not exist") as caught:
         create_backend("gpu")
     assert caught.value.exit_code == 2

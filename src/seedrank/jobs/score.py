@@ -45,7 +45,7 @@ from seedrank.jobs.results import Run
 log = logging.getLogger(__name__)
 
 Origin = Literal["default", "file", "env", "flag", "argument"]
-_LIBRARIES = ("numpy", "scipy", "pyarrow")
+_LIBRARIES = ("numpy", "scipy", "numba", "pyarrow")
 
 
 def score(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import config, get_num_threads, set_num_threads
+from numba import config, set_num_threads
 
 from seedrank.kernels._cpu.buffers import BlockPair
 from seedrank.kernels._cpu.gather import AHEAD, WIDTHS
@@ -60,8 +60,8 @@ class CpuBackend:
     The block is an (n, B) matrix, B = 16, 32 or 64 columns (narrower blocks are padded with zeros), of vectors that are
     divided by the out-weights where the graph has no edge weights: then an entry of the graph costs its index and one
     addition a column. Nodes that pass mass on come first; dangling nodes are computed only when they are asked for,
-    and their mass is what the others lack. Rows up to 64 entries are added in the precision of the run, longer ones in
-    float64 over stretches of 64, so a hub's sum has no larger error than a leaf's. A fixed chunk of rows is summed by
+    and their mass is what the others lack. Rows up to 16 entries are added in the precision of the run, longer ones in
+    float64 over stretches of 16, so a hub's sum has no larger error than a leaf's. A fixed chunk of rows is summed by
     one thread, chunks are added in order: no bit depends on threads, block width or neighbouring columns.
 
     Parameters
@@ -74,8 +74,8 @@ class CpuBackend:
 
     def __init__(self, *, threads: int | None = None) -> None:
         # Numba refuses more threads than it started with.
-        self._threads = min(threads or get_num_threads(), int(config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
-        set_num_threads(self._threads)
+        most = int(config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+        self._threads = min(threads or most, most)
         self._loaded: _Graph | None = None
         self._started: _Block | None = None
 
@@ -123,6 +123,7 @@ class CpuBackend:
         """Begin with v⁰ = s; see `Backend.start`."""
         graph = self._graph
         layout = graph.layout
+        set_num_threads(self._threads)  # Numba's setting belongs to the calling thread
         width = _padded(block.width)
         row = layout.place[block.seed_nodes].astype(np.int64)
         column = np.repeat(np.arange(block.width), np.diff(block.seed_offsets))

@@ -65,10 +65,12 @@ def set_up_logging(*, log_format: str, verbose: bool, quiet: bool) -> None:
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
-    logger = logging.getLogger("seedrank")
-    logger.handlers = [handler]
-    logger.propagate = False
-    logger.setLevel(logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO)
+    logging.captureWarnings(capture=True)
+    for name in ("seedrank", "py.warnings"):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.propagate = False
+        logger.setLevel(logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO)
 
 
 def make_reporter(*, log_format: str, quiet: bool) -> Reporter:

@@ -3,8 +3,6 @@
 Numba has no vector types, and LLVM does not turn a gather of whole rows into register sums on its own. The intrinsics
 emit those loops: one register per 16 float32 (8 float64) columns, a prefetch that runs `AHEAD` entries ahead across row
 ends so that the next data is under way, and an epilogue that scales, sums and stores without another pass.
-
-Compiled kernels are cached by the file that calls them: after a change here, touch `product.py`.
 """
 
 from __future__ import annotations

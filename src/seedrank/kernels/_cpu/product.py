@@ -10,8 +10,10 @@ from numba import prange
 from seedrank.kernels._cpu import gather
 from seedrank.kernels._cpu.compiled import compiled
 
-SEGMENT = 64
-"""Entries that are added in the precision of the block; longer rows add their segments' sums in float64."""
+SEGMENT = 16
+"""Entries that are added in the precision of the block; longer rows add their segments' sums in float64.
+
+The rounding allowance of the error bound rests on it: 64 equal entries round the same way often enough to exceed it."""
 
 SUMMED_ROWS = 32
 """Rows whose column sums are added in the precision of the block before they go into the float64 sums."""
