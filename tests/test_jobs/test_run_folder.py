@@ -223,7 +223,7 @@ class TestManifest:
         assert manifest.seedrank_version == seedrank.__version__
         assert manifest.started_at <= str(manifest.finished_at)
         assert manifest.started_at.endswith("+00:00")
-        assert manifest.versions.keys() == {"python", "numpy", "scipy", "pyarrow"}
+        assert manifest.versions.keys() == {"python", "numpy", "scipy", "numba", "pyarrow"}
 
     def test_graph_backend_and_queries(self, run: seedrank.Run) -> None:
         manifest = run.manifest
