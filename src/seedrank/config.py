@@ -96,12 +96,12 @@ class ScoreOptions(BuildOptions):
 
     method: Annotated[Method, _option("Method")] = Field("ppr", description="What to compute: personalized PageRank.")
     restart: Annotated[float, _option("Method")] = Field(
-        0.5, gt=0, le=1, description="Restart probability: chance to jump back to the seeds at each step."
+        0.5, ge=1e-9, le=1, description="Restart probability: chance to jump back to the seeds at each step."
     )
     damping: Annotated[float | None, _option("Method")] = Field(
         None,
         ge=0,
-        lt=1,
+        le=1 - 1e-9,
         description="Damping factor, 1 - restart probability: the same setting by its other name.",
     )
     max_iterations: Annotated[int, _option("Method", "iterations")] = Field(

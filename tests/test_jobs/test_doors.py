@@ -83,3 +83,32 @@ def test_plan_refuses_names_that_the_graph_does_not_have(tmp_path: Path) -> None
         seedrank.plan(store, queries=HITS, node_type=["x", "y"])
     with pytest.raises(InputDataError, match="--edge-type 'y'"):
         seedrank.plan(store, queries=HITS, edge_type=["y"])
+
+
+def test_top_k_beyond_the_graph_costs_nothing(tmp_path: Path) -> None:
+    run = seedrank.score(CYCLE, queries=HITS, out=tmp_path / "run", top_k=2**31 - 1, include_seeds=True)
+    assert len(run.candidates) == 3
+
+
+def test_what_an_interrupted_start_leaves_is_taken_over(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    for leftover in (".graph.staged-4711", "_tmp"):
+        (out / leftover).mkdir(parents=True)
+    (out / ".run.json.staged").touch()
+    run = seedrank.score(CYCLE, queries=HITS, out=out)
+    assert run.manifest.state == "finished"
+    assert {child.name for child in out.iterdir()} == {"run.json", "candidates", "queries", "graph", "_SUCCESS"}
+
+
+def test_parts_beyond_99999_come_in_order(tmp_path: Path) -> None:
+    run = seedrank.score(CYCLE, queries=HITS, out=tmp_path / "run")
+    folder = run.candidates.folder
+    for part in (99_999, 100_000):
+        (folder / f"part-{part:05d}.parquet").write_bytes((folder / "part-00000.parquet").read_bytes())
+    assert [file.name for file in run.candidates.files][-2:] == ["part-99999.parquet", "part-100000.parquet"]
+
+
+@pytest.mark.parametrize("options", [{"restart": 1e-9}, {"tolerance": 5e-324}, {"restart": 1.0}])
+def test_extreme_restarts_and_tolerances_run(tmp_path: Path, options: dict[str, float]) -> None:
+    run = seedrank.score(CYCLE, queries=HITS, out=tmp_path / "run", precision="float64", **options)  # type: ignore[arg-type]
+    assert run.queries.to_arrow().column("status").to_pylist()[0] in ("ok", "not_converged")

@@ -195,6 +195,7 @@ def test_resting_columns_keep_every_bit() -> None:
     backend.start(QueryBlock(sets.offsets, sets.nodes, sets.weights, np.zeros(3, dtype=np.int64), none), restart=0.3)
     for _ in range(3):
         backend.step()
+    backend.relax(1, np.zeros(2))  # brings the block into the form that products want
     before = backend.select(np.arange(2), k=100, eligible=None, min_score=0.0)
     backend.relax(4, np.array([0.0, 1.2]))
     after = backend.select(np.arange(2), k=100, eligible=None, min_score=0.0)

@@ -26,6 +26,8 @@ from seedrank.io.records import RunManifest
 
 MANIFEST_FILE = "run.json"
 SUCCESS_FILE = "_SUCCESS"
+#: What an interrupted build of the run's own graph store leaves.
+_STAGED_GRAPH = ".graph.staged-"
 _OWN = frozenset({MANIFEST_FILE, SUCCESS_FILE, "candidates", "queries", "graph", "_tmp", f".{MANIFEST_FILE}.staged"})
 
 
@@ -175,10 +177,10 @@ def check_run_replaceable(path: Path, *, overwrite: bool) -> None:
             fix="choose another --out",
         )
     present = {child.name for child in path.iterdir()}
-    foreign = sorted(present - _OWN)
-    if foreign or (present and MANIFEST_FILE not in present):
+    foreign = sorted(name for name in present if name not in _OWN and not name.startswith(_STAGED_GRAPH))
+    if foreign:
         raise ConfigError(
-            f"--out {path} holds {foreign[0] if foreign else sorted(present)[0]!r}, which is not part of a run",
+            f"--out {path} holds {foreign[0]!r}, which is not part of a run",
             expected="an empty folder, a run folder, or a path that does not exist",
             fix="choose another --out; seedrank never deletes what it did not write",
         )

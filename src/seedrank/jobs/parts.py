@@ -54,7 +54,7 @@ def score_part(
     results: list[_BlockOutcome] = []
     for begin in range(0, len(valid), engine.block_size):
         queries = valid[begin : begin + engine.block_size]
-        results.append(_score_block(queries, query_set, engine, options))
+        results.append(_score_block(queries, query_set, store, engine, options))
         reporter.advance(len(queries))
     return _assemble(first, last, results, query_set=query_set, store=store, options=options)
 
@@ -68,7 +68,7 @@ class _BlockOutcome(NamedTuple):
 
 
 def _score_block(
-    queries: npt.NDArray[np.int64], query_set: QuerySet, engine: Engine, options: ScoreOptions
+    queries: npt.NDArray[np.int64], query_set: QuerySet, store: GraphStore, engine: Engine, options: ScoreOptions
 ) -> _BlockOutcome:
     try:
         result = personalized_pagerank(
@@ -77,7 +77,7 @@ def _score_block(
             restart=options.restart_probability,
             max_iterations=options.max_iterations,
             tolerance=options.tolerance,
-            k=options.top_k,
+            k=max(1, min(options.top_k, store.facts.nodes)),
             eligible=query_set.eligible,
             min_score=options.min_score,
             precision=options.precision,

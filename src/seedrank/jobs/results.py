@@ -38,7 +38,7 @@ class ResultTable:
     @property
     def files(self) -> list[Path]:
         """The part files in order; `InputDataError` for a run that failed before its first part."""
-        files = sorted(self.folder.glob("part-*.parquet"))
+        files = sorted(self.folder.glob("part-*.parquet"), key=lambda file: (len(file.name), file.name))
         if not files:
             raise InputDataError(
                 f"{self.folder} has no parts",

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numba import config, set_num_threads
 
-from seedrank.kernels._cpu.buffers import BlockPair
+from seedrank.kernels._cpu.buffers import BlockPair, scale_rows
 from seedrank.kernels._cpu.gather import AHEAD, WIDTHS
 from seedrank.kernels._cpu.layout import Layout, Rows, lay_out
 from seedrank.kernels._cpu.product import add_chunks, add_seeds, fused_step, width_markers
 from seedrank.kernels._cpu.relax import relax_sweeps
 from seedrank.kernels._cpu.select import select_columns
-from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision
+from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
 from seedrank.kernels.backend import QueryBlock, Selection, StepReport
 from seedrank.kernels.transition import Transition
 
@@ -33,6 +33,7 @@ class _Graph:
     uniform: bool
     precision: Precision
     ranks: Int32Array
+    ones: ScoreArray
     pair: BlockPair
 
 
@@ -52,6 +53,9 @@ class _Block:
     seed_row: Int64Array
     seed_column: Int64Array
     seed_weight: Float64Array
+    # Whether the block is multiplied with the layout's scale, as products want it. A measured step stores the vector
+    # as it is: dividing by an out-weight and multiplying with it again would tell equal scores apart.
+    scaled: bool = True
 
 
 class CpuBackend:
@@ -107,6 +111,7 @@ class CpuBackend:
             uniform=transition.dangling == "uniform",
             precision=precision,
             ranks=order[layout.node_at],
+            ones=np.ones(layout.nodes, dtype=precision),
             pair=BlockPair(layout.nodes, precision, self._threads),
         )
 
@@ -149,6 +154,7 @@ class CpuBackend:
         graph, block, pair = self._graph, self._block, self._graph.pair
         layout, first, more = graph.layout, graph.layout.products[0], graph.more
         width, dtype = pair.current.shape[1], pair.current.dtype
+        self._scale()
         stream = 2 * pair.current.nbytes > STREAM_BYTES
         damping = 1.0 - block.restart
         # Spread over all nodes, even a rounding error of 1 - active mass would reach nodes that nothing reaches.
@@ -161,11 +167,12 @@ class CpuBackend:
         else:
             share += damping * assumed
         last_chunk = len(layout.chunks) - 1 if measure else layout.active_chunks
+        stored_scale, stored_unscale = (graph.ones, graph.ones) if measure else (layout.scale, layout.unscale)
         sums = np.empty((len(layout.chunks), width))
         differences = np.empty_like(sums)
         fused_step(
             first.offsets, first.columns, first.values, more.offsets, more.columns, more.values,
-            pair.current, pair.following, layout.scale, layout.unscale, (damping * block.norm).astype(dtype),
+            pair.current, pair.following, stored_scale, layout.unscale, (damping * block.norm).astype(dtype),
             everywhere, block.norm.astype(dtype), layout.chunks, last_chunk, sums, differences, measure, stream,
             self._threads, *width_markers(width),
         )  # fmt: skip
@@ -178,9 +185,11 @@ class CpuBackend:
             add_chunks(differences, layout.active_chunks, last_chunk, change[1])
         add_seeds(
             block.seed_row, block.seed_column, share[block.seed_column] * block.seed_weight, pair.current,
-            pair.following, layout.scale, layout.unscale, layout.active, block.norm, mass, change, measure,
+            pair.following, layout.unscale, stored_scale, stored_unscale, layout.active, block.norm, mass, change,
+            measure,
         )  # fmt: skip
         pair.swap()
+        block.scaled = not measure
         # A relaxed column has no dangling rows to compare: let them have been the new ones, then only their sum was
         # assumed wrongly, and α of that went to the seeds.
         relaxed = block.norm != 1.0
@@ -197,6 +206,7 @@ class CpuBackend:
         graph, block, pair = self._graph, self._block, self._graph.pair
         layout, first, more = graph.layout, graph.layout.products[0], graph.more
         width, dtype = pair.current.shape[1], pair.current.dtype
+        self._scale()
         relaxation = np.zeros(width, dtype=dtype)
         relaxation[: len(factors)] = factors
         sums = np.empty(width)
@@ -225,7 +235,7 @@ class CpuBackend:
         again = np.isin(block.seed_column, positions)
         row, column, weight = block.seed_row[again], block.seed_column[again], block.seed_weight[again]
         pair.current[:, positions] = 0
-        pair.current[row, column] = weight * layout.scale[row]
+        pair.current[row, column] = weight * layout.scale[row] if block.scaled else weight
         mass = _mass(row, column, weight, active=layout.active, width=pair.current.shape[1])
         block.active_mass[positions], block.dangling_mass[positions] = mass[:, positions]
         block.norm[positions] = 1.0
@@ -259,7 +269,7 @@ class CpuBackend:
         rows, scores, counts = select_columns(
             graph.pair.current,
             np.searchsorted(block.columns, columns),
-            unscale=layout.unscale,
+            unscale=layout.unscale if block.scaled else graph.ones,
             ranks=graph.ranks,
             eligible=None if eligible is None else eligible[layout.node_at],
             excluded=excluded,
@@ -269,6 +279,14 @@ class CpuBackend:
         )
         nodes = np.where(rows >= 0, layout.node_at[rows], -1).astype(np.int32)
         return Selection(nodes=nodes, scores=scores, counts=counts)
+
+    def _scale(self) -> None:
+        """Bring the block into the form that products want."""
+        graph, block = self._graph, self._block
+        if not block.scaled:
+            if graph.layout.products[0].values is None:
+                scale_rows(graph.pair.current, graph.layout.scale, self._threads)
+            block.scaled = True
 
 
 def _padded(width: int) -> int:

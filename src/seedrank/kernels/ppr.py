@@ -36,7 +36,7 @@ def personalized_pagerank(
     ``truncation = min(2 αⁱ, (α/λ)·‖vⁱ - vⁱ⁻¹‖₁)`` bounds the distance of the exactly computed vector to π,
     and a rounding error of e a step adds at most e/λ. ``error_bound = truncation + 4 ε/λ`` with ε the
     machine epsilon of the precision: storing a vector of mass 1 costs ε/2, which leaves a seven-fold margin
-    for the arithmetic (in float32 it is done in float64).
+    for the arithmetic (backends add long rows in float64 whatever the precision).
 
     A query is finished when tolerance > 0 and truncation <= tolerance, the last allowed step included, or
     when `max_iterations` steps were made. It is selected at that step and never changes afterwards, so the
@@ -65,9 +65,9 @@ def personalized_pagerank(
         Sweep towards the limit between verified steps (tolerance > 0 only; see `seedrank.kernels.relaxation` and
         `seedrank.kernels.ppr_relaxed`); None: steps only.
     on_step : callable, optional
-        Called after every step with a `StepProgress`.
+        Called after every step with a `StepProgress`; not while a block is relaxed.
     should_stop : callable, optional
-        Polled before every step; True ends the block with what was computed so far.
+        Polled before every step; True ends the block with what was computed so far. Not while a block is relaxed.
 
     Returns
     -------

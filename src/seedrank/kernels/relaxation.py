@@ -74,7 +74,9 @@ def choose_relaxation(
     best = 2.0 / (1.0 + math.sqrt(1.0 - damping**2))
     factor = best if symmetric else max(1.0 + 0.8 * (best - 1.0), min(best, 1.99 / (1.0 + damping)))
     goal = min(tolerance * restart / damping, 0.5)
-    first = max(2, math.ceil(SAFETY * math.log(goal) / math.log(max(best - 1.0, 1e-9))))
+    if goal < 1e-300 or best - 1.0 < 1e-9:
+        return None
+    first = max(2, math.ceil(SAFETY * math.log(goal) / math.log(best - 1.0)))
     if max_iterations < first + 5:
         return None
     count = min(PROBE_QUERIES, len(passing))

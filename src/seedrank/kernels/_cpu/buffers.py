@@ -90,6 +90,16 @@ def clear(matrix: Any, threads: int) -> None:
 
 
 @compiled(parallel=True)
+def scale_rows(matrix: Any, factors: Any, threads: int) -> None:
+    """Multiply every row by its factor, in place, on all threads."""
+    rows, width = matrix.shape
+    for thread in prange(threads):
+        for row in range(rows * thread // threads, rows * (thread + 1) // threads):
+            for j in range(width):
+                matrix[row, j] *= factors[row]
+
+
+@compiled(parallel=True)
 def take_columns(matrix: Any, columns: Any, target: Any, threads: int) -> None:
     """``target = matrix[:, columns]``, its further columns 0, on all threads and without a copy in between."""
     rows, count, width = matrix.shape[0], columns.shape[0], target.shape[1]

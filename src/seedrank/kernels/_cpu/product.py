@@ -159,8 +159,9 @@ def add_seeds(
     amounts: Any,
     block: Any,
     following: Any,
-    scale: Any,
     unscale: Any,
+    stored_scale: Any,
+    stored_unscale: Any,
     active: int,
     norm: Any,
     sums: Any,
@@ -169,13 +170,14 @@ def add_seeds(
 ) -> None:
     """Add the restart to the seeds' rows after a product, and correct the sums; entry by entry in the given order.
 
-    ``sums`` and ``differences`` are float64 (2, B): over active and over dangling rows.
+    ``unscale`` belongs to `block`, ``stored_scale`` and ``stored_unscale`` to `following`; ``sums`` and ``differences``
+    are float64 (2, B): over active and over dangling rows.
     """
     for i in range(rows.shape[0]):
         row, column, amount = rows[i], columns[i], amounts[i]
-        before = following[row, column] * unscale[row]
-        following[row, column] += amount * scale[row]
-        after = following[row, column] * unscale[row]
+        before = following[row, column] * stored_unscale[row]
+        following[row, column] += amount * stored_scale[row]
+        after = following[row, column] * stored_unscale[row]
         side = 0 if row < active else 1
         sums[side, column] += after - before
         if measure:
