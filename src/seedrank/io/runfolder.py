@@ -177,7 +177,7 @@ def check_run_replaceable(path: Path, *, overwrite: bool) -> None:
             fix="choose another --out",
         )
     present = {child.name for child in path.iterdir()}
-    foreign = sorted(name for name in present if name not in _OWN and not name.startswith(_STAGED_GRAPH))
+    foreign = sorted(name for name in present if not _is_ours(path / name, begun=MANIFEST_FILE in present))
     if foreign:
         raise ConfigError(
             f"--out {path} holds {foreign[0]!r}, which is not part of a run",
@@ -190,6 +190,14 @@ def check_run_replaceable(path: Path, *, overwrite: bool) -> None:
             expected="an empty folder, or a path that does not exist",
             fix="pass --overwrite to replace the run, or choose another --out",
         )
+
+
+def _is_ours(child: Path, *, begun: bool) -> bool:
+    """Whether an entry of a folder is a run's; before its manifest is there a run has left nothing but these."""
+    if child.name.startswith(_STAGED_GRAPH) or (begun and child.name in _OWN):
+        return True
+    empty = child.is_dir() and not any(child.iterdir())
+    return child.name in ("_tmp", f".{MANIFEST_FILE}.staged") or (child.name in ("candidates", "queries") and empty)
 
 
 def _has_parts(path: Path) -> bool:
