@@ -96,8 +96,8 @@ class Backend(Protocol):
 
     The vectors of a block are columns; a column's numbers may depend on its own seeds only, never on the
     width of the block, on its neighbours or on the number of threads, bit for bit. ``float32`` is the
-    precision in which vectors are stored between steps; products and sums accumulate in float64 in either
-    precision.
+    precision in which vectors are stored between steps; the error of a sum must not grow with the length of a
+    row, so long rows and column sums accumulate in float64 in either precision.
     """
 
     @property
