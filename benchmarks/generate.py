@@ -3,6 +3,7 @@
 The same arguments give the same rows on every machine.
 
     python benchmarks/generate.py edges --scale 20 --rows 16000000 --out edges.parquet
+    python benchmarks/generate.py edges --scale 20 --rows 16000000 --ids string --out edges.parquet
     python benchmarks/generate.py nodes --scale 20 --out nodes.parquet
     python benchmarks/generate.py hits --scale 20 --queries 5000 --out hits.parquet
 """
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 Int64Array = npt.NDArray[np.int64]
@@ -60,12 +62,20 @@ def rmat_edges(scale: int, rows: int, random_seed: int) -> Iterator[tuple[Int64A
         yield names[source[:kept]], names[destination[:kept]]
 
 
-def write_edges(path: str, *, scale: int, rows: int, random_seed: int) -> None:
-    """Write ``src`` and ``dst``, int64, one row group per chunk."""
-    schema = pa.schema([("src", pa.int64()), ("dst", pa.int64())])
+def write_edges(path: str, *, scale: int, rows: int, random_seed: int, ids: str) -> None:
+    """Write ``src`` and ``dst``, int64 or strings like ``v00000042``, one row group per chunk."""
+    id_type = pa.string() if ids == "string" else pa.int64()
+    schema = pa.schema([("src", id_type), ("dst", id_type)])
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for source, destination in rmat_edges(scale, rows, random_seed):
-            writer.write_table(pa.table([source, destination], schema=schema))
+        for ends in rmat_edges(scale, rows, random_seed):
+            columns = [as_text(numbers) if ids == "string" else pa.array(numbers) for numbers in ends]
+            writer.write_table(pa.table(columns, schema=schema))
+
+
+def as_text(numbers: Int64Array) -> pa.Array:
+    """Names of nine characters whose order is that of the numbers."""
+    digits = pc.utf8_lpad(pa.array(numbers).cast(pa.string()), width=8, padding="0")
+    return pc.binary_join_element_wise("v", digits, "")
 
 
 def write_nodes(path: str, *, scale: int) -> None:
@@ -93,12 +103,19 @@ def main() -> None:
     parser.add_argument("what", choices=["edges", "nodes", "hits"])
     parser.add_argument("--scale", type=int, default=20, help="2**SCALE nodes (default: %(default)s)")
     parser.add_argument("--rows", type=int, default=16_000_000, help="edges (default: %(default)s)")
+    parser.add_argument("--ids", choices=["int64", "string"], default="int64", help="of edges (default: %(default)s)")
     parser.add_argument("--queries", type=int, default=5_000, help="queries (default: %(default)s)")
     parser.add_argument("--random-seed", type=int, default=42, help="(default: %(default)s)")
     parser.add_argument("--out", required=True, metavar="FILE")
     chosen = parser.parse_args()
     if chosen.what == "edges":
-        write_edges(chosen.out, scale=chosen.scale, rows=chosen.rows, random_seed=chosen.random_seed)
+        write_edges(
+            chosen.out,
+            scale=chosen.scale,
+            rows=chosen.rows,
+            random_seed=chosen.random_seed,
+            ids=chosen.ids,
+        )
     elif chosen.what == "nodes":
         write_nodes(chosen.out, scale=chosen.scale)
     else:

@@ -80,7 +80,7 @@ def measure(command: list[str]) -> Usage:
     return Usage(usage.ru_maxrss * unit, time.perf_counter() - begin)
 
 
-def generate(what: str, out: Path, **options: int) -> None:
+def generate(what: str, out: Path, **options: int | str) -> None:
     """Have generate.py write one input."""
     flags = [text for name, value in options.items() for text in (f"--{name}", str(value))]
     subprocess.run([sys.executable, str(GENERATOR), what, *flags, "--out", str(out)], check=True)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seedrank.kernels import duplicates
+from seedrank.kernels import adjacency as adjacency_module
 from seedrank.kernels.adjacency import Adjacency, AdjacencyPair, build_adjacency
 from seedrank.testing.harness import KernelGraph, kernel_graph
 from seedrank.testing.reference import reference_edges
@@ -33,11 +33,11 @@ def entries(graph: KernelGraph, adjacency: Adjacency) -> list[list[tuple[Any, An
     return rows
 
 
-@pytest.mark.parametrize("key_bits", [duplicates.KEY_BITS, 0], ids=["packed key", "lexsort"])
+@pytest.mark.parametrize("compiled_rows", [0, 1 << 20], ids=["compiled", "NumPy"])
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(graph=graphs(), rule=RULES)
-def test_against_a_dictionary(key_bits: int, graph: RandomGraph, rule: Any) -> None:
-    with mock.patch.object(duplicates, "KEY_BITS", key_bits):
+def test_against_a_dictionary(compiled_rows: int, graph: RandomGraph, rule: Any) -> None:
+    with mock.patch.object(adjacency_module, "COMPILED_ROWS", compiled_rows):
         built = kernel_graph(graph.edges, nodes=graph.nodes, duplicate_edges=rule)
     expected = reference_edges(graph.edges, duplicate_edges=rule)
     by_source: list[list[tuple[Any, Any, Any]]] = [[] for _ in built.ids]
@@ -65,13 +65,15 @@ def arrays(pair: AdjacencyPair) -> list[bytes]:
     return [b"" if array is None else array.tobytes() for array in found]
 
 
-@pytest.mark.parametrize("key_bits", [duplicates.KEY_BITS, 0], ids=["packed key", "lexsort"])
+@pytest.mark.parametrize("compiled_rows", [0, 1 << 20], ids=["compiled", "NumPy"])
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(graph=graphs(max_nodes=3), rule=RULES, data=st.data())
-def test_order_of_rows_does_not_change_a_bit(key_bits: int, graph: RandomGraph, rule: Any, data: st.DataObject) -> None:
+def test_order_of_rows_does_not_change_a_bit(
+    compiled_rows: int, graph: RandomGraph, rule: Any, data: st.DataObject
+) -> None:
     shuffled = data.draw(st.permutations(graph.edges))
     expected = kernel_graph(graph.edges, nodes=graph.nodes, duplicate_edges=rule)
-    with mock.patch.object(duplicates, "KEY_BITS", key_bits):
+    with mock.patch.object(adjacency_module, "COMPILED_ROWS", compiled_rows):
         built = kernel_graph(shuffled, nodes=graph.nodes, duplicate_edges=rule)
     assert arrays(built.adjacency) == arrays(expected.adjacency)
 

@@ -170,6 +170,8 @@ def read_edges(
         )
     (source_ranks, target_ranks), ids = encoder.finish()
     codes, names = types.finish() if typed else (None, ())
+    # Arrow keeps what the batches took for batches to come; there are none.
+    pa.default_memory_pool().release_unused()
     return EdgeList(
         ids=ids,
         source=source_ranks,

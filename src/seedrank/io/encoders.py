@@ -1,7 +1,7 @@
 """Two ways to turn columns of ids into dense numbers, both streaming and both exact.
 
-`HashEncoder` serves every type: each batch is dictionary-encoded, the dictionaries are merged from time to
-time, and of the values only the distinct ones stay. `OffsetEncoder` serves integers that lie close together,
+`HashEncoder` serves every type: some batches at a time are dictionary-encoded, the dictionaries are merged from
+time to time, and of the values only the distinct ones stay. `OffsetEncoder` serves integers that lie close together,
 the usual case of generated ids: it keeps 32-bit distances and ranks them with one table instead of a hash
 map.
 
@@ -10,8 +10,11 @@ Both return positions among the sorted distinct values; nulls become -1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +22,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Codes = npt.NDArray[np.int32]
+_Place = tuple[int, int]  # column, number of the chunk
+_ArgumentT = TypeVar("_ArgumentT")
+_ResultT = TypeVar("_ResultT")
 
+# Rows wait until they take this many bytes: each dictionary has most of the frequent ids again, so few are better.
+GROUP_BYTES = 128 << 20
 # Dictionaries are merged when this many entries wait, or as many as are known already: amortised linear work.
 MERGE_ENTRIES = 1 << 22
 # A table over the range of the ids is allowed this many entries, or one per value seen if that is more. It
-# never depends on how large the ids are, only on how far they are apart.
+# never depends on how large the ids are, only on how far they are apart. Positions in it are 32-bit numbers.
 TABLE_ENTRIES = 1 << 20
+MAX_TABLE_ENTRIES = 2**31 - 1
 _NULL_OFFSET = np.iinfo(np.int32).min
+_NO_CODES = np.empty(0, np.int32)
 
 
 class HashEncoder:
@@ -43,41 +53,61 @@ class HashEncoder:
         self._type = value_type
         self._known = pa.array([], value_type)
         self._codes: list[list[Codes]] = [[] for _ in range(columns)]
-        self._waiting: list[tuple[pa.Array, list[tuple[int, int]]]] = []
+        self._rows: list[list[tuple[pa.Array, _Place | None]]] = [[] for _ in range(columns)]
+        self._row_bytes = 0
+        self._waiting: list[tuple[pa.Array, list[_Place]]] = []
         self._waiting_entries = 0
 
     def append(self, arrays: Sequence[pa.Array], *, keep: bool) -> None:
         """Take one batch, one array per column; with ``keep`` false only the values are noted, not the rows."""
-        # Arrow drops empty chunks, which would shift the ones behind them.
-        plain = [i for i, array in enumerate(arrays) if len(array) and not pa.types.is_dictionary(array.type)]
-        if plain:
-            # One dictionary for the plain columns of a batch: source and destination share most of their ids.
-            encoded = pa.chunked_array([arrays[i].cast(self._type) for i in plain]).dictionary_encode()
-            places = [self._place(i, indices_of(encoded.chunk(j)), keep=keep) for j, i in enumerate(plain)]
-            self._wait(encoded.chunk(0).dictionary, [place for place in places if place is not None])
-        for i, array in enumerate(arrays):
+        for column, array in enumerate(arrays):
             if pa.types.is_dictionary(array.type):
                 codes, dictionary = without_unused(array)
-                place = self._place(i, codes, keep=keep)
+                place = self._place(column, codes) if keep else None
                 self._wait(dictionary.cast(self._type), [] if place is None else [place])
+            elif len(array):  # Arrow drops empty chunks, which would shift the ones behind them
+                self._rows[column].append((array, self._place(column, _NO_CODES) if keep else None))
+                self._row_bytes += array.nbytes
+        if self._row_bytes >= GROUP_BYTES:
+            self._encode()
         if self._waiting_entries >= max(len(self._known), MERGE_ENTRIES):
             self._merge()
 
     def finish(self) -> tuple[list[Codes], pa.Array]:
         """Return one int32 array per column and the sorted distinct values."""
+        self._encode()
         self._merge()
         order = pc.sort_indices(self._known)
         rank = np.full(len(order) + 1, -1, np.int32)  # the last entry answers code -1
         rank[order.to_numpy()] = np.arange(len(order), dtype=np.int32)
         return [_drain(chunks, rank) for chunks in self._codes], self._known.take(order)
 
-    def _place(self, column: int, codes: Codes, *, keep: bool) -> tuple[int, int] | None:
-        if not keep:
-            return None
+    def _place(self, column: int, codes: Codes) -> _Place:
         self._codes[column].append(codes)
         return column, len(self._codes[column]) - 1
 
-    def _wait(self, dictionary: pa.Array, places: list[tuple[int, int]]) -> None:
+    def _encode(self) -> None:
+        """Dictionary-encode the rows that wait, the columns side by side."""
+        groups = [rows for rows in self._rows if rows]
+        encoded = _in_threads(self._dictionary_encode, ([array for array, _ in rows] for rows in groups))
+        for rows, chunks in zip(groups, encoded, strict=True):
+            places = [place for _, place in rows]
+            for place, chunk in zip(places, chunks, strict=True):
+                if place is not None:
+                    self._codes[place[0]][place[1]] = indices_of(chunk)
+            self._wait(chunks[0].dictionary.cast(self._type), [place for place in places if place is not None])
+            rows.clear()
+        self._row_bytes = 0
+
+    def _dictionary_encode(self, arrays: list[pa.Array]) -> list[pa.Array]:
+        """Encode arrays with one dictionary."""
+        types = {array.type for array in arrays}
+        if len(types) > 1 or pa.types.is_null(arrays[0].type):
+            arrays = [array.cast(self._type) for array in arrays]
+        chunks: list[pa.Array] = pa.chunked_array(arrays).dictionary_encode().chunks
+        return chunks
+
+    def _wait(self, dictionary: pa.Array, places: list[_Place]) -> None:
         if len(dictionary):  # else all codes are -1 and stay so
             self._waiting.append((dictionary, places))
             self._waiting_entries += len(dictionary)
@@ -91,8 +121,9 @@ class HashEncoder:
         self._known = merged.chunk(0).dictionary
         for chunk, (_, places) in zip(merged.chunks[len(head) :], self._waiting, strict=True):
             numbers = np.append(indices_of(chunk), np.int32(-1))
-            for column, position in places:
-                self._codes[column][position] = numbers[self._codes[column][position]]
+            codes = _in_threads(partial(_look_up, numbers), (self._codes[column][i] for column, i in places))
+            for (column, i), renumbered in zip(places, codes, strict=True):
+                self._codes[column][i] = renumbered
         self._waiting.clear()
         self._waiting_entries = 0
 
@@ -142,28 +173,23 @@ class OffsetEncoder:
         for offsets in self._noted:
             encoder.append([self._restore(offsets)], keep=False)
         self._noted.clear()
-        for column, chunks in enumerate(self._offsets):
-            empty = pa.array([], self._type)
-            for position, offsets in enumerate(chunks):
-                chunks[position] = np.empty(0, np.int32)
-                row = [empty] * len(self._offsets)
-                row[column] = self._restore(offsets)
-                encoder.append(row, keep=True)
+        for position in range(len(self._offsets[0])):
+            rows = [self._restore(chunks[position]) for chunks in self._offsets]
+            for chunks in self._offsets:
+                chunks[position] = _NO_CODES
+            encoder.append(rows, keep=True)
 
     def finish(self) -> tuple[list[Codes], pa.Array]:
         """Return one int32 array per column and the sorted distinct values."""
-        if self._base is None or self._high - self._low >= max(self._values, TABLE_ENTRIES):
+        span = self._high - self._low + 1
+        if self._base is None or span > min(max(self._values, TABLE_ENTRIES), MAX_TABLE_ENTRIES):
             encoder = HashEncoder(self._type, columns=len(self._offsets))
             self.move_to(encoder)
             return encoder.finish()
         # Entry i stands for the id low + i; one entry more, addressed as -1, swallows the nulls.
-        shift = self._low - self._base
-        present = np.zeros(self._high - self._low + 2, np.bool_)
-        for chunks in [self._noted, *self._offsets]:
-            for position, offsets in enumerate(chunks):
-                positions = np.where(offsets == _NULL_OFFSET, np.int32(-1), offsets - np.int64(shift))
-                present[positions] = True
-                chunks[position] = positions.astype(np.int32)
+        present = np.zeros(span + 1, np.bool_)
+        mark = partial(_mark_present, present, np.int32(self._low - self._base))
+        _in_threads(mark, itertools.chain(self._noted, *self._offsets))
         present[-1] = False
         rank = np.cumsum(present, dtype=np.int32) - np.int32(1)
         rank[-1] = -1
@@ -179,7 +205,8 @@ class OffsetEncoder:
         numbers = array.fill_null(self._base).to_numpy(zero_copy_only=False)
         wide = numbers.astype(_wide(numbers.dtype), copy=False)
         # The difference fits 32 bits (checked by the caller), so that wrapping subtraction is exact.
-        offsets: Codes = (wide - wide.dtype.type(self._base)).astype(np.int32)
+        offsets = np.empty(len(wide), np.int32)
+        np.subtract(wide, wide.dtype.type(self._base), out=offsets, casting="unsafe")
         if array.null_count:
             offsets[array.is_null().to_numpy(zero_copy_only=False)] = _NULL_OFFSET
         return offsets
@@ -218,12 +245,34 @@ def _wide(dtype: np.dtype[Any]) -> type[np.int64 | np.uint64]:
     return np.uint64 if dtype.kind == "u" else np.int64
 
 
-def _drain(chunks: list[Codes], lookup: Codes) -> Codes:
+def _look_up(table: Codes, codes: Codes) -> Codes:
+    # wrap: code -1 is the last entry of the table; several times faster than indexing.
+    return np.take(table, codes, mode="wrap")
+
+
+def _mark_present(present: npt.NDArray[np.bool_], shift: np.int32, offsets: Codes) -> None:
+    """Turn distances from the base into positions of the table, in place, and mark these. Threads write only True."""
+    nulls = offsets == _NULL_OFFSET
+    offsets -= shift
+    offsets[nulls] = -1
+    present[offsets.astype(np.intp)] = True
+
+
+def _drain(chunks: list[Codes], table: Codes) -> Codes:
     """Map the chunks through a table into one array, releasing each chunk as soon as it is copied."""
-    result = np.empty(sum(map(len, chunks)), np.int32)
-    start = 0
-    for position, codes in enumerate(chunks):
-        result[start : start + len(codes)] = lookup[codes]
-        start += len(codes)
-        chunks[position] = np.empty(0, np.int32)
+    ends = np.cumsum([len(codes) for codes in chunks], dtype=np.int64)
+    result = np.empty(ends[-1] if len(ends) else 0, np.int32)
+
+    def drain(position: int) -> None:
+        codes, end = chunks[position], ends[position]
+        np.take(table, codes, mode="wrap", out=result[end - len(codes) : end])
+        chunks[position] = _NO_CODES
+
+    _in_threads(drain, range(len(chunks)))
     return result
+
+
+def _in_threads(function: Callable[[_ArgumentT], _ResultT], arguments: Iterable[_ArgumentT]) -> list[_ResultT]:
+    """``map`` on as many threads as Arrow uses; for work that releases the interpreter's lock."""
+    with ThreadPoolExecutor(pa.cpu_count()) as pool:
+        return list(pool.map(function, arguments))

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import xxhash
 
@@ -51,6 +52,49 @@ def write_text_atomically(path: Path, text: str) -> None:
     staged = path.with_name(f".{path.name}.staged")
     staged.write_text(text, encoding="utf-8")
     publish(staged, path)
+
+
+class HashedFile:
+    """A new file that is hashed while it is written; a binary stream as NumPy and Arrow want it."""
+
+    def __init__(self, path: Path) -> None:
+        self._stream = path.open("xb")
+        self._digest = xxhash.xxh3_128()
+        self.bytes = 0
+
+    def __enter__(self) -> HashedFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def write(self, data: Any) -> int:
+        """Append bytes, or any object with one contiguous buffer of them."""
+        self._digest.update(data)
+        written = self._stream.write(data)
+        self.bytes += written
+        return written
+
+    def flush(self) -> None:
+        """Hand what was written to the operating system."""
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Flush the content to the device, so that a later rename cannot publish something empty."""
+        if not self._stream.closed:
+            self._stream.flush()
+            os.fsync(self._stream.fileno())
+            self._stream.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._stream.closed
+
+    @property
+    def xxh3_128(self) -> str:
+        """Hash of what was written so far; `hash_file` of the file finds the same."""
+        return self._digest.hexdigest()
 
 
 def hash_file(path: Path) -> str:

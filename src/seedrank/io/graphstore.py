@@ -17,11 +17,13 @@ attributes alone: two builds of the same rows in any order give the same bytes b
 
 from __future__ import annotations
 
+import io
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,18 +36,16 @@ import xxhash
 from pydantic import ValidationError
 
 from seedrank.errors import ConfigError, InputDataError
-from seedrank.io.files import (
-    hash_file,
-    publish,
-    remove_tree,
-    storage_errors,
-    synchronise,
-    write_text_atomically,
-)
+from seedrank.io.files import HashedFile, hash_file, publish, remove_tree, storage_errors, write_text_atomically
 from seedrank.io.records import GraphFacts, StoredFile
 
 FORMAT_VERSION = 1
 FACTS_FILE = "graph.json"
+
+_WRITE_THREADS = 4
+_WRITE_CHUNK = 1 << 22  # hashed and written while it is in the cache
+
+_Write = Callable[[HashedFile, Any], None]
 
 
 @dataclass(frozen=True)
@@ -194,20 +194,7 @@ def write_graph_store(
         remove_tree(staged)
         staged.mkdir()
         try:
-            _write_arrow(staged / "ids.arrow", pa.table({"id": ids}))
-            if attributes is not None:
-                _write_arrow(staged / "node_attributes.arrow", attributes)
-            np.save(staged / "order.npy", order)
-            np.save(staged / "inverse_order.npy", inverse_order)
-            for side, stored in rows.items():
-                for name in ("offsets", "neighbors", "weights", "types"):
-                    array = getattr(stored, name)
-                    if array is not None:
-                        np.save(staged / f"{side}_{name}.npy", array)
-            files = {}
-            for file in sorted(staged.iterdir()):
-                synchronise(file)
-                files[file.name] = StoredFile(bytes=file.stat().st_size, xxh3_128=hash_file(file))
+            files = _write_files(staged, ids, attributes, {"order": order, "inverse_order": inverse_order}, rows)
             written = GraphFacts(
                 format_version=FORMAT_VERSION, files=files, fingerprint=_fingerprint(files, facts), **facts
             )
@@ -309,12 +296,50 @@ def _fingerprint(files: Mapping[str, StoredFile], facts: Mapping[str, Any]) -> s
     return digest.hexdigest()
 
 
-def _write_arrow(path: Path, table: pa.Table) -> None:
+def _write_files(
+    folder: Path,
+    ids: pa.Array,
+    attributes: pa.Table | None,
+    arrays: Mapping[str, npt.NDArray[Any]],
+    rows: Mapping[str, StoredRows],
+) -> dict[str, StoredFile]:
+    """Write all tables and arrays, side by side: most of the time is the device's."""
+    tables = {"ids.arrow": pa.table({"id": ids})}
+    if attributes is not None:
+        tables["node_attributes.arrow"] = attributes
+    contents: dict[str, tuple[_Write, Any]] = {name: (_write_arrow, table) for name, table in tables.items()}
+    contents |= {f"{name}.npy": (_write_npy, array) for name, array in arrays.items()}
+    for side, stored in rows.items():
+        for field in fields(stored):
+            array = getattr(stored, field.name)
+            if array is not None:
+                contents[f"{side}_{field.name}.npy"] = (_write_npy, array)
+
+    def write(name: str) -> StoredFile:
+        function, content = contents[name]
+        with HashedFile(folder / name) as file:
+            function(file, content)
+        return StoredFile(bytes=file.bytes, xxh3_128=file.xxh3_128)
+
+    names = sorted(contents)
+    with ThreadPoolExecutor(_WRITE_THREADS) as pool:
+        return dict(zip(names, pool.map(write, names), strict=True))
+
+
+def _write_npy(file: HashedFile, array: npt.NDArray[Any]) -> None:
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
+    file.write(header.getvalue())
+    content = np.ascontiguousarray(array).view(np.uint8).data
+    for start in range(0, len(content), _WRITE_CHUNK):
+        file.write(content[start : start + _WRITE_CHUNK])
+
+
+def _write_arrow(file: HashedFile, table: pa.Table) -> None:
     # One record batch, uncompressed: the file can be mapped and a column is one contiguous array.
-    batch = table.combine_chunks().to_batches()
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        for piece in batch:
-            writer.write_batch(piece)
+    with pa.ipc.new_file(file, table.schema) as writer:
+        for batch in table.combine_chunks().to_batches():
+            writer.write_batch(batch)
 
 
 def _read_arrow(path: Path) -> pa.Table:

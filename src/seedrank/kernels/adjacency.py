@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
-from scipy import sparse
 
 from seedrank.kernels.arrays import DuplicateRule, Float64Array, Int32Array, Int64Array, UnsignedArray
-from seedrank.kernels.duplicates import ReducedEdges, reduce_duplicates
+from seedrank.kernels.duplicates import CompressedRows, reduce_duplicates
+
+COMPILED_ROWS = 1 << 20
+"""From this many rows on, compiled code is worth its start: about half a second, some seconds the first time ever."""
 
 
 @dataclass(frozen=True)
@@ -111,58 +114,56 @@ def build_adjacency(
         present = weight != 0
         source, target, weight = source[present], target[present], weight[present]
         edge_type = None if edge_type is None else edge_type[present]
-    edges = reduce_duplicates(source, target, weight, edge_type, nodes=nodes, duplicate_edges=duplicate_edges)
-    out_degree = np.bincount(edges.source, minlength=nodes)
-    degree = out_degree + np.bincount(edges.target, minlength=nodes)
+    edges = _distinct_edges(source, target, weight, edge_type, nodes=nodes, duplicate_edges=duplicate_edges)
+    degree = edges.out_degree + edges.in_degree
     order = np.argsort(-degree, kind="stable").astype(np.int32)
     inverse_order = np.empty(nodes, dtype=np.int32)
     inverse_order[order] = np.arange(nodes, dtype=np.int32)
-    loops = edges.source[edges.source == edges.target]
+    by_source, by_destination = edges.compress(inverse_order)
     return AdjacencyPair(
-        by_source=_by_source(edges, out_degree, order, inverse_order),
-        by_destination=_by_destination(edges, out_degree, inverse_order),
+        by_source=Adjacency(*by_source),
+        by_destination=Adjacency(*by_destination),
         order=order,
         inverse_order=inverse_order,
-        merged_duplicates=len(source) - len(edges.source),
-        self_loops=len(np.unique(loops)),
-        dangling=int(np.count_nonzero(out_degree == 0)),
+        merged_duplicates=len(source) - edges.entries,
+        self_loops=edges.self_loops,
+        dangling=int(np.count_nonzero(edges.out_degree == 0)),
         isolated=int(np.count_nonzero(degree == 0)),
     )
 
 
-def _offsets(lengths: Int64Array) -> Int64Array:
-    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
+class _DistinctEdges(Protocol):
+    """Edges after the reduction; degrees are by tie rank, `compress` may use the edges up."""
+
+    @property
+    def entries(self) -> int: ...
+    @property
+    def self_loops(self) -> int: ...
+    @property
+    def out_degree(self) -> Int64Array: ...
+    @property
+    def in_degree(self) -> Int64Array: ...
+    def compress(self, inverse_order: Int32Array) -> tuple[CompressedRows, CompressedRows]: ...
 
 
-def _by_source(edges: ReducedEdges, out_degree: Int64Array, order: Int32Array, inverse_order: Int32Array) -> Adjacency:
-    """Move whole rows (already sorted by target, then type) to their internal place."""
-    offsets = _offsets(out_degree[order])
-    moved_by = _offsets(out_degree)[:-1][order] - offsets[:-1]
-    position = np.repeat(moved_by, out_degree[order])
-    position += np.arange(len(position))
-    return Adjacency(
-        offsets=offsets,
-        neighbors=inverse_order[edges.target[position]],
-        weights=None if edges.weight is None else edges.weight[position],
-        types=None if edges.edge_type is None else edges.edge_type[position],
-    )
+def _distinct_edges(
+    source: Int32Array,
+    target: Int32Array,
+    weight: Float64Array | None,
+    edge_type: Int32Array | None,
+    *,
+    nodes: int,
+    duplicate_edges: DuplicateRule,
+) -> _DistinctEdges:
+    """Reduce duplicates, in one of two ways that give the same bits.
 
+    The NumPy way is the definition: it takes every graph and starts at once. The compiled way is several times faster
+    and leaner, but takes long to start, and only graphs whose edges fit 63 bits (2**28 nodes with 128 types do).
+    """
+    if len(source) >= COMPILED_ROWS:
+        # Small builds should not wait for Numba.
+        from seedrank.kernels._cpu.packed_edges import PackedEdges  # noqa: PLC0415
 
-def _by_destination(edges: ReducedEdges, out_degree: Int64Array, inverse_order: Int32Array) -> Adjacency:
-    """Distribute the entries over their destinations; the counting sort is stable: sources stay in order."""
-    nodes, entries = len(out_degree), len(edges.target)
-    position_type = np.int32 if entries < 2**31 else np.int64
-    by_source_rank = sparse.csr_array(
-        (np.arange(entries, dtype=position_type), inverse_order[edges.target], _offsets(out_degree)),
-        shape=(nodes, nodes),
-    )
-    by_target = by_source_rank.tocsc()
-    position = by_target.data
-    return Adjacency(
-        offsets=by_target.indptr.astype(np.int64),
-        neighbors=inverse_order[by_target.indices],
-        weights=None if edges.weight is None else edges.weight[position],
-        types=None if edges.edge_type is None else edges.edge_type[position],
-    )
+        if PackedEdges.fits(nodes, edge_type):
+            return PackedEdges(source, target, weight, edge_type, nodes=nodes, duplicate_edges=duplicate_edges)
+    return reduce_duplicates(source, target, weight, edge_type, nodes=nodes, duplicate_edges=duplicate_edges)

@@ -1,15 +1,17 @@
-"""Sort an edge list and reduce the rows that name the same edge."""
+"""Sort an edge list, reduce the rows that name the same edge, and compress it: the definition, in NumPy."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from seedrank.kernels.arrays import DuplicateRule, Float64Array, Int32Array, Int64Array, UnsignedArray
 
-KEY_BITS = 63
-"""Bits that a packed (source, target, type) key may use: the non-negative part of int64."""
+CompressedRows = tuple[Int64Array, Int32Array, Float64Array | None, UnsignedArray | None]
+"""Offsets, neighbors, weights and types of an `seedrank.kernels.adjacency.Adjacency`."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,8 @@ class ReducedEdges:
 
     Attributes
     ----------
+    nodes : int
+        Number of nodes.
     source, target : int32 (m)
         Tie ranks.
     weight : float64 (m) or None
@@ -26,10 +30,52 @@ class ReducedEdges:
         Type codes; None for untyped edges.
     """
 
+    nodes: int
     source: Int32Array
     target: Int32Array
     weight: Float64Array | None
     edge_type: UnsignedArray | None
+
+    @property
+    def entries(self) -> int:
+        """Number of distinct (source, target, type)."""
+        return len(self.source)
+
+    @property
+    def self_loops(self) -> int:
+        """Number of nodes with at least one edge to themselves."""
+        return len(np.unique(self.source[self.source == self.target]))
+
+    @property
+    def out_degree(self) -> Int64Array:
+        """Entries by source, by tie rank: int64 (nodes)."""
+        return np.bincount(self.source, minlength=self.nodes)
+
+    @property
+    def in_degree(self) -> Int64Array:
+        """Entries by target, by tie rank: int64 (nodes)."""
+        return np.bincount(self.target, minlength=self.nodes)
+
+    def compress(self, inverse_order: Int32Array) -> tuple[CompressedRows, CompressedRows]:
+        """Compress by source and by destination; rows and neighbors are internal nodes.
+
+        Parameters
+        ----------
+        inverse_order : int32 (nodes)
+            Internal node of each tie rank.
+        """
+        source, target = inverse_order[self.source], inverse_order[self.target]
+        return self._compress(source, target), self._compress(target, source)
+
+    def _compress(self, row: Int32Array, neighbor: Int32Array) -> CompressedRows:
+        # Stable: within a row the other end stays in tie rank order, then the types.
+        entry = np.argsort(row, kind="stable")
+        return (
+            np.searchsorted(row[entry], np.arange(self.nodes + 1)),
+            neighbor[entry],
+            None if self.weight is None else self.weight[entry],
+            None if self.edge_type is None else self.edge_type[entry],
+        )
 
 
 def reduce_duplicates(
@@ -61,79 +107,38 @@ def reduce_duplicates(
     -------
     ReducedEdges
     """
-    types = 1 if edge_type is None or not len(edge_type) else int(edge_type.max()) + 1
-    node_bits = max(nodes - 1, 1).bit_length()
-    type_bits = (types - 1).bit_length()
-    order: Int64Array | None = None
-    if 2 * node_bits + type_bits <= KEY_BITS:
-        key = source.astype(np.int64)
-        key <<= node_bits
-        key |= target
-        if type_bits and edge_type is not None:
-            key <<= type_bits
-            key |= edge_type
-        if weight is None:
-            key.sort()
-        else:
-            # An unstable sort will do: weights are sorted inside equal keys below.
-            order = np.argsort(key)
-            key = key[order]
-        starts = _run_starts(len(key), key[1:] != key[:-1])
-        key = key[starts]
-        reduced_type = key & ((1 << type_bits) - 1)
-        key >>= type_bits
-        reduced_target = (key & ((1 << node_bits) - 1)).astype(np.int32)
-        key >>= node_bits
-        reduced_source = key.astype(np.int32)
-    else:
-        keys = (target, source) if edge_type is None else (edge_type, target, source)
-        order = np.lexsort(keys)
-        changed = np.zeros(max(len(order) - 1, 0), dtype=np.bool_)
-        for column in keys:
-            values = column[order]
-            changed |= values[1:] != values[:-1]
-        starts = _run_starts(len(order), changed)
-        first = order[starts]
-        reduced_source, reduced_target = source[first], target[first]
-        reduced_type = np.zeros(len(first), np.int64) if edge_type is None else edge_type[first].astype(np.int64)
+    columns: list[npt.NDArray[Any]] = [column for column in (edge_type, target, source) if column is not None]
+    keys: list[npt.NDArray[Any]] = columns if weight is None else [weight, *columns]
+    order = np.lexsort(keys)
+    changed = np.zeros(max(len(order) - 1, 0), dtype=np.bool_)
+    for column in columns:
+        changed |= np.diff(column[order]) != 0
+    starts = np.flatnonzero(np.concatenate((np.ones(min(len(order), 1), dtype=np.bool_), changed)))
+    first = order[starts]
+    sorted_weight = np.ones(len(order)) if weight is None else weight[order]
+    reduced = _reduce_weights(sorted_weight, starts, duplicate_edges)
     return ReducedEdges(
-        source=reduced_source,
-        target=reduced_target,
-        weight=_reduce_weights(weight, order, starts, len(source), duplicate_edges),
-        edge_type=None if edge_type is None else reduced_type.astype(np.min_scalar_type(types - 1)),
+        nodes=nodes,
+        source=source[first],
+        target=target[first],
+        weight=None if bool((reduced == 1.0).all()) else reduced,
+        edge_type=None if edge_type is None else _narrow(edge_type[first]),
     )
 
 
-def _run_starts(rows: int, changed: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Int64Array:
-    """Positions where a run of equal keys begins (none for zero rows)."""
-    if rows == 0:
-        return np.zeros(0, dtype=np.int64)
-    return np.concatenate((np.zeros(1, dtype=np.int64), np.flatnonzero(changed) + 1))
+def _reduce_weights(weight: Float64Array, starts: Int64Array, rule: DuplicateRule) -> Float64Array:
+    """Reduce the weights, ascending within a run, of each run."""
+    lengths = np.diff(starts, append=len(weight))
+    if rule == "min":
+        return weight[starts]
+    if rule == "max":
+        return weight[starts + lengths - 1]
+    # bincount adds one after the other, in the order of the rows; reduceat would add in pairs.
+    total = np.bincount(np.repeat(np.arange(len(starts)), lengths), weights=weight, minlength=len(starts))
+    reduced = total / lengths if rule == "mean" else total
+    return reduced.astype(np.float64, copy=False)  # of zero rows, bincount makes integers
 
 
-def _reduce_weights(
-    weight: Float64Array | None, order: Int64Array | None, starts: Int64Array, rows: int, rule: DuplicateRule
-) -> Float64Array | None:
-    """Reduce the weights of each run of equal keys; None when all results are exactly 1."""
-    lengths = np.diff(starts, append=rows)
-    if weight is None:
-        if rule != "sum" or len(starts) == rows:
-            return None
-        return lengths.astype(np.float64)
-    values = weight if order is None else weight[order]
-    if len(starts) < rows:
-        repeated = np.repeat(lengths > 1, lengths)
-        run = np.repeat(np.arange(len(starts)), lengths)[repeated]
-        duplicates = values[repeated]
-        values[repeated] = duplicates[np.lexsort((duplicates, run))]
-        if rule == "min":
-            values = values[starts]
-        elif rule == "max":
-            values = values[starts + lengths - 1]
-        else:
-            # bincount adds one after the other, in the order of the rows. Runs of one row keep their bits.
-            sums = values[starts]
-            several = np.flatnonzero(lengths > 1)
-            sums[several] = np.bincount(run, weights=values[repeated], minlength=len(starts))[several]
-            values = sums / lengths if rule == "mean" else sums
-    return None if bool((values == 1.0).all()) else values
+def _narrow(codes: Int32Array) -> UnsignedArray:
+    """Type codes in the smallest unsigned integers that hold them."""
+    return codes.astype(np.min_scalar_type(int(codes.max(initial=0))))

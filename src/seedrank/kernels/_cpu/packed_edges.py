@@ -1,0 +1,298 @@
+"""Long edge lists as one packed integer an edge: sort, reduce duplicates, compress; on all threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import get_num_threads, prange
+
+from seedrank.kernels._cpu.compiled import compiled
+from seedrank.kernels._cpu.radix_sort import Rows, sort_by_bits
+from seedrank.kernels.arrays import DuplicateRule, Float64Array, Int32Array, Int64Array
+from seedrank.kernels.duplicates import CompressedRows
+
+KEY_BITS = 63
+"""Bits that a packed edge may use: the non-negative part of int64."""
+
+SUM, MAX, MIN, MEAN = range(4)
+RULES: dict[DuplicateRule, int] = {"sum": SUM, "max": MAX, "min": MIN, "mean": MEAN}
+
+
+class PackedEdges:
+    """The same as `seedrank.kernels.duplicates.ReducedEdges`, bit for bit, for lists of millions of edges.
+
+    An edge is one integer: two nodes and the type, from the highest bits to the lowest. All steps are stable or act on
+    one run of equal edges, so no bit depends on the number of threads.
+
+    Memory beside the input: 32 bytes an edge and what `compress` returns; 24 if the edges have no weights, and 16 if
+    none of them is there twice either.
+
+    Parameters
+    ----------
+    source, target, weight, edge_type, nodes, duplicate_edges
+        See `seedrank.kernels.duplicates.reduce_duplicates`. An edge must fit, see `fits`.
+
+    Attributes
+    ----------
+    entries : int
+        Distinct (source, target, type).
+    out_degree, in_degree : int64 (nodes)
+        Entries by source and by target, by tie rank.
+    self_loops : int
+        Nodes with at least one edge to themselves.
+    """
+
+    def __init__(
+        self,
+        source: Int32Array,
+        target: Int32Array,
+        weight: Float64Array | None,
+        edge_type: Int32Array | None,
+        *,
+        nodes: int,
+        duplicate_edges: DuplicateRule,
+    ) -> None:
+        types = _types(edge_type)
+        self._threads = get_num_threads()
+        self._node_bits, self._type_bits = _bits(nodes, types)
+        self._type_dtype = None if edge_type is None else np.min_scalar_type(types - 1)
+        # NumPy allocates, not Numba: it asks Linux for huge pages, which makes fresh memory several times cheaper.
+        key = np.empty(len(source), dtype=np.int64)
+        _pack(source, target, edge_type, key, self._node_bits, self._type_bits, self._threads)
+        rows: Rows = (key, None if weight is None else weight.copy())
+        spare: Rows = (np.empty_like(key), None if weight is None else np.empty_like(weight))
+        bits = 2 * self._node_bits + self._type_bits
+        rows, spare = sort_by_bits(rows, spare, low=0, high=bits, threads=self._threads)
+        self._key, self._weight = _reduce(rows, RULES[duplicate_edges], self._threads)
+        self.entries = len(self._key)
+        self._spare_key = spare[0][: self.entries]
+        # Each share of the edges counts for itself, in no more memory than the edges take.
+        shares = min(self._threads, 1 + self.entries // max(nodes, 1))
+        starts = np.empty(nodes + 1, dtype=np.int64)
+        in_degree = np.zeros((shares, nodes), dtype=_count_dtype(self.entries))
+        self.self_loops = int(_count(self._key, self._node_bits, self._type_bits, starts, in_degree))
+        self.out_degree: Int64Array = np.diff(starts)
+        self.in_degree: Int64Array = in_degree.sum(axis=0, dtype=np.int64)
+
+    @staticmethod
+    def fits(nodes: int, edge_type: Int32Array | None) -> bool:
+        """Whether an edge of such a graph fits one integer."""
+        node_bits, type_bits = _bits(nodes, _types(edge_type))
+        return 2 * node_bits + type_bits <= KEY_BITS
+
+    def compress(self, inverse_order: Int32Array) -> tuple[CompressedRows, CompressedRows]:
+        """Compress by source and by destination; uses the edges up.
+
+        Parameters
+        ----------
+        inverse_order : int32 (nodes)
+            Internal node of each tie rank.
+
+        Returns
+        -------
+        tuple of two `CompressedRows`
+            Rows and neighbors are internal nodes; the other ends of a row are in the order of their tie ranks.
+        """
+        order = np.empty_like(inverse_order)
+        order[inverse_order] = np.arange(len(order), dtype=np.int32)
+        # From here on an edge is (internal target, internal source, type), still in the order of the tie ranks.
+        _rename(self._key, inverse_order, self._node_bits, self._type_bits, self._threads)
+        by_source = self._move_rows(order)
+        # Stable: sources stay in order within a target, types within a source.
+        rows: Rows = (self._key, self._weight)
+        spare: Rows = (self._spare_key, None if self._weight is None else np.empty_like(self._weight))
+        del self._key, self._weight, self._spare_key
+        low = self._node_bits + self._type_bits
+        (key, weight), spare = sort_by_bits(rows, spare, low=low, high=low + self._node_bits, threads=self._threads)
+        del rows, spare
+        neighbors, types = self._empty(np.int32), self._empty(self._type_dtype)
+        _unpack(key, neighbors, types, self._node_bits, self._type_bits, self._threads)
+        weights = None if weight is None else weight.astype(np.float64, copy=False)
+        return by_source, (_offsets(self.in_degree[order]), neighbors, weights, types)
+
+    def _move_rows(self, order: Int32Array) -> CompressedRows:
+        """Compress by source: whole rows go to their internal places."""
+        offsets = _offsets(self.out_degree[order])
+        starts = _offsets(self.out_degree)[order]
+        neighbors, types = self._empty(np.int32), self._empty(self._type_dtype)
+        weights = None if self._weight is None else self._empty(np.float64)
+        # Rows are many and short or few and long: share out the entries, not the rows.
+        shares = np.searchsorted(offsets, self.entries * np.arange(self._threads + 1) // self._threads)
+        shares[-1] = len(order)
+        shift = self._node_bits + self._type_bits
+        _move_rows(self._key, self._weight, starts, offsets, neighbors, weights, types, shift, self._type_bits, shares)
+        return offsets, neighbors, weights, types
+
+    def _empty(self, dtype: Any) -> Any:
+        """One element an entry."""
+        return None if dtype is None else np.empty(self.entries, dtype=dtype)
+
+
+def _reduce(rows: Rows, rule: int, threads: int) -> Rows:
+    """Distinct keys and the weight of each, in the same memory; weights are None when all are exactly 1."""
+    key, weight = rows
+    # Rows without weights are counted, in 4 bytes each while they fit.
+    reduced = np.empty(len(key), _count_dtype(len(key))) if weight is None and rule == SUM else weight
+    # Shares begin where a run begins.
+    begin = [0]
+    for thread in range(1, threads + 1):
+        at = len(key) * thread // threads
+        begin.append(int(np.searchsorted(key, key[at], side="left")) if at < len(key) else at)
+    kept = np.zeros(threads, dtype=np.int64)
+    _reduce_runs(key, weight, reduced, np.array(begin), kept, rule)
+    distinct = 0
+    for first, count in zip(begin, kept.tolist(), strict=False):
+        for array in (key, reduced):
+            if array is not None and distinct < first:
+                array[distinct : distinct + count] = array[first : first + count]
+        distinct += count
+    if reduced is None or bool((reduced[:distinct] == 1).all()):
+        return key[:distinct], None
+    return key[:distinct], reduced[:distinct]
+
+
+def _count_dtype(most: int) -> type[np.int32 | np.int64]:
+    return np.int32 if most < 2**31 else np.int64
+
+
+def _types(edge_type: Int32Array | None) -> int:
+    return 1 if edge_type is None or not len(edge_type) else int(edge_type.max()) + 1
+
+
+def _bits(nodes: int, types: int) -> tuple[int, int]:
+    return max(nodes - 1, 1).bit_length(), (types - 1).bit_length()
+
+
+def _offsets(lengths: Int64Array) -> Int64Array:
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+@compiled(parallel=True)
+def _pack(source: Any, target: Any, edge_type: Any, key: Any, node_bits: int, type_bits: int, threads: int) -> None:
+    rows = key.shape[0]
+    for thread in prange(threads):
+        for i in range(rows * thread // threads, rows * (thread + 1) // threads):
+            packed = np.int64(source[i]) << node_bits | np.int64(target[i])
+            if edge_type is not None:
+                packed = packed << type_bits | np.int64(edge_type[i])
+            key[i] = packed
+
+
+@compiled(parallel=True)
+def _reduce_runs(key: Any, weight: Any, reduced: Any, begin: Any, kept: Any, rule: int) -> None:
+    """Keep one row of each run of equal keys, at the start of each share ``begin[s] … begin[s + 1]``.
+
+    ``kept[s]`` becomes the number of rows that are kept. `reduced` may be `weight`.
+    """
+    for share in prange(kept.shape[0]):
+        i = free = begin[share]
+        while i < begin[share + 1]:
+            end = i + 1
+            while end < begin[share + 1] and key[end] == key[i]:
+                end += 1
+            key[free] = key[i]
+            if reduced is not None:
+                reduced[free] = end - i if weight is None else _reduce_weights(weight[i:end], rule)
+            free += 1
+            i = end
+        kept[share] = free - begin[share]
+
+
+@compiled()
+def _reduce_weights(weights: Any, rule: int) -> Any:
+    """Reduce the weights of one edge in ascending order, whatever the order of the rows was."""
+    if weights.shape[0] == 1:
+        return weights[0]
+    weights.sort()
+    if rule == MIN:
+        return weights[0]
+    if rule == MAX:
+        return weights[-1]
+    total = 0.0
+    for weight in weights:
+        total += weight
+    return total / weights.shape[0] if rule == MEAN else total
+
+
+@compiled(parallel=True)
+def _count(key: Any, node_bits: int, type_bits: int, starts: Any, in_degree: Any) -> int:
+    """Count what the sorted edges hold.
+
+    ``starts[source]`` becomes the first edge of that source or of a later one. Each row of `in_degree` counts the edges
+    by target for one share of them. Returns the number of nodes with an edge to themselves.
+    """
+    rows, nodes, shares = key.shape[0], starts.shape[0] - 1, in_degree.shape[0]
+    mask = (1 << node_bits) - 1
+    loops = 0
+    for share in prange(shares):
+        for i in range(rows * share // shares, rows * (share + 1) // shares):
+            ends = key[i] >> type_bits
+            ends_before = key[i - 1] >> type_bits if i else -1
+            # Each element has one writer: a gap between two edges belongs to the later one.
+            for source in range((ends_before >> node_bits) + 1, (ends >> node_bits) + 1):
+                starts[source] = i
+            in_degree[share, ends & mask] += 1
+            # Loops of several types are neighbours and count once.
+            if ends >> node_bits == ends & mask and ends != ends_before:
+                loops += 1
+    for source in range((key[rows - 1] >> (node_bits + type_bits)) + 1 if rows else 0, nodes + 1):
+        starts[source] = rows
+    return loops
+
+
+@compiled(parallel=True)
+def _rename(key: Any, inverse_order: Any, node_bits: int, type_bits: int, threads: int) -> None:
+    """Turn (source, target, type) into (internal target, internal source, type)."""
+    rows = key.shape[0]
+    node_mask = (1 << node_bits) - 1
+    type_mask = (1 << type_bits) - 1
+    for thread in prange(threads):
+        for i in range(rows * thread // threads, rows * (thread + 1) // threads):
+            edge = key[i]
+            source = np.int64(inverse_order[edge >> (node_bits + type_bits)])
+            target = np.int64(inverse_order[edge >> type_bits & node_mask])
+            key[i] = (target << node_bits | source) << type_bits | (edge & type_mask)
+
+
+@compiled(parallel=True)
+def _move_rows(
+    key: Any,
+    weight: Any,
+    starts: Any,
+    offsets: Any,
+    neighbors: Any,
+    weights: Any,
+    types: Any,
+    shift: int,
+    type_bits: int,
+    shares: Any,
+) -> None:
+    """Copy the row that begins at ``starts[node]`` to ``offsets[node]``, for all nodes."""
+    type_mask = (1 << type_bits) - 1
+    for share in prange(shares.shape[0] - 1):
+        for node in range(shares[share], shares[share + 1]):
+            first, begin = starts[node], offsets[node]
+            for i in range(offsets[node + 1] - begin):
+                neighbors[begin + i] = key[first + i] >> shift
+            if weight is not None:
+                for i in range(offsets[node + 1] - begin):
+                    weights[begin + i] = weight[first + i]
+            if types is not None:
+                for i in range(offsets[node + 1] - begin):
+                    types[begin + i] = key[first + i] & type_mask
+
+
+@compiled(parallel=True)
+def _unpack(key: Any, neighbors: Any, types: Any, node_bits: int, type_bits: int, threads: int) -> None:
+    """Neighbors and types of edges that are in the order of the result."""
+    rows = key.shape[0]
+    node_mask = (1 << node_bits) - 1
+    type_mask = (1 << type_bits) - 1
+    for thread in prange(threads):
+        for i in range(rows * thread // threads, rows * (thread + 1) // threads):
+            neighbors[i] = key[i] >> type_bits & node_mask
+            if types is not None:
+                types[i] = key[i] & type_mask
