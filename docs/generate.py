@@ -30,6 +30,7 @@ from seedrank.config import BuildOptions, Group, OptionInfo, ScoreOptions
 from seedrank.io.candidates import candidates_schema, queries_schema
 from seedrank.io.records import GraphFacts, RunManifest
 from seedrank.jobs.cli.main import COMMANDS, run
+from seedrank.jobs.methods import METHODS
 from seedrank.testing.toys import TOYS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -72,7 +73,14 @@ def help_texts() -> str:
 
 def candidates_table() -> str:
     """Return the columns of ``RUN/candidates``."""
-    schema = candidates_schema(query_type=pa.string(), node_type=pa.string(), precision="float32", facts={})
+    schema = candidates_schema(
+        query_type=pa.string(),
+        node_type=pa.string(),
+        precision="float32",
+        facts={},
+        meaning=METHODS["ppr"].meaning,
+        columns=METHODS["ppr"].candidate_columns,
+    )
     return _schema_table(schema)
 
 

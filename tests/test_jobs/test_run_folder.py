@@ -102,6 +102,10 @@ def test_file_metadata_says_what_made_the_table(run: seedrank.Run) -> None:
         "dangling": "seeds",
         "precision": "float32",
         "top_k": 2,
+        "max_iterations": 100,
+        "tolerance": 1e-6,
+        "source_normalization": "sum",
+        "seed_source_weight": {},
     }
     for name, table in (("candidates", run.candidates), ("queries", run.queries)):
         for file in table.files:

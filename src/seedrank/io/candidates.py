@@ -7,9 +7,9 @@ file-level key ``seedrank``. Nothing in a file differs between two runs of one c
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +20,13 @@ CANDIDATES_SCHEMA_VERSION = 1
 QUERIES_SCHEMA_VERSION = 1
 FILE_KEY = b"seedrank"
 ROW_GROUP_ROWS = 1 << 20
+
+
+class ScoreMeaning(NamedTuple):
+    """What the column ``score`` holds, and its unit; both depend on the method."""
+
+    description: str
+    unit: str
 
 
 def _field(name: str, kind: pa.DataType, description: str, *, unit: str = "", nullable: bool = False) -> pa.Field:
@@ -35,7 +42,13 @@ def _document(table: str, version: int, facts: Mapping[str, Any]) -> dict[bytes,
 
 
 def candidates_schema(
-    *, query_type: pa.DataType, node_type: pa.DataType, precision: str, facts: Mapping[str, Any]
+    *,
+    query_type: pa.DataType,
+    node_type: pa.DataType,
+    precision: str,
+    facts: Mapping[str, Any],
+    meaning: ScoreMeaning,
+    columns: Sequence[str] = (),
 ) -> pa.Schema:
     """Schema of ``RUN/candidates``.
 
@@ -44,7 +57,10 @@ def candidates_schema(
     query_type, node_type : the id types of the inputs; they come back unchanged.
     precision : ``float32`` or ``float64``, the type of ``score``.
     facts : method and parameters that produced the table, stored in the file metadata.
+    meaning : what a score is.
+    columns : names of further columns, in their order.
     """
+    further = {field.name: field for field in _further_columns(node_type)}
     return pa.schema(
         [
             _field("query_id", query_type, "id of the query, as given"),
@@ -53,11 +69,35 @@ def candidates_schema(
             _field(
                 "score",
                 pa.float32() if precision == "float32" else pa.float64(),
-                "personalized PageRank of the node for the query's seeds",
-                unit="probability; all nodes of a query sum to 1",
+                meaning.description,
+                unit=meaning.unit,
             ),
+            *(further[name] for name in columns),
         ],
         metadata=_document("candidates", CANDIDATES_SCHEMA_VERSION, facts),
+    )
+
+
+def _further_columns(node_type: pa.DataType) -> tuple[pa.Field, ...]:
+    """Columns of ``candidates`` that some methods and options add."""
+    edge = pa.struct(
+        [
+            pa.field("src", node_type, nullable=False),
+            pa.field("dst", node_type, nullable=False),
+            pa.field("type", pa.string()),
+            pa.field("weight", pa.float64(), nullable=False),
+            pa.field("reversed", pa.bool_(), nullable=False),
+        ]
+    )
+    return (
+        _field("hops", pa.int32(), "length of the shortest path from the anchor", unit="edges"),
+        _field("anchor_id", node_type, "the seed that the candidate was found from"),
+        _field("visit_count", pa.int64(), "how often a walk came by; of a traversal, the number of shortest paths"),
+        _field(
+            "path",
+            pa.list_(pa.field("element", edge, nullable=False)),
+            "edges from the anchor to the candidate as they are stored; reversed: followed from dst to src",
+        ),
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from seedrank.config import ScoreKeywords, ScoreOptions, make_options
 from seedrank.io.graphstore import verify_graph_store
+from seedrank.jobs.methods import check_method_options
 from seedrank.jobs.prepare import check_run_output, open_graph, type_weights
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet, check_query_options, load_query_set
@@ -81,6 +82,7 @@ def run_check(
     options: ScoreOptions,
 ) -> CheckReport:
     """`check` with validated options."""
+    check_method_options(options)
     check_query_options(queries, options)
     check_run_output(out, graph=graph, queries=queries, nodes=nodes, exclude=exclude, overwrite=options.overwrite)
     with tempfile.TemporaryDirectory(prefix="seedrank-check-") as temporary:

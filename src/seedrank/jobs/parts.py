@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seedrank.config import ScoreOptions
 from seedrank.io.candidates import candidates_schema, queries_schema
 from seedrank.io.graphstore import GraphStore
-from seedrank.jobs.prepare import Engine, table_facts
+from seedrank.jobs.methods import METHODS, table_facts
+from seedrank.jobs.outcome import Outcome, Runner
 from seedrank.jobs.progress import Reporter
 from seedrank.jobs.query_set import QuerySet
-from seedrank.kernels.ppr import BlockResult, personalized_pagerank
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +42,7 @@ def score_part(
     *,
     query_set: QuerySet,
     store: GraphStore,
-    engine: Engine,
+    runner: Runner,
     options: ScoreOptions,
     reporter: Reporter,
 ) -> ScoredPart:
@@ -51,50 +53,36 @@ def score_part(
     """
     valid = np.flatnonzero(query_set.valid[first:last]) + first
     reporter.advance(last - first - len(valid))
-    results: list[_BlockOutcome] = []
-    for begin in range(0, len(valid), engine.block_size):
-        queries = valid[begin : begin + engine.block_size]
-        results.append(_score_block(queries, query_set, store, engine, options))
+    blocks: list[_Block] = []
+    for begin in range(0, len(valid), runner.backend.block_size):
+        queries = valid[begin : begin + runner.backend.block_size]
+        blocks.append(_score_block(queries, query_set, runner))
         reporter.advance(len(queries))
-    return _assemble(first, last, results, query_set=query_set, store=store, options=options)
+    return _assemble(first, last, blocks, query_set=query_set, store=store, options=options)
 
 
-class _BlockOutcome(NamedTuple):
-    """The queries of a block with their result, or with the reason why there is none."""
+class _Block(NamedTuple):
+    """The queries of a block with their outcome, or with the reason why there is none."""
 
     queries: npt.NDArray[np.int64]
-    result: BlockResult | None
+    outcome: Outcome | None
     error: str | None
 
 
-def _score_block(
-    queries: npt.NDArray[np.int64], query_set: QuerySet, store: GraphStore, engine: Engine, options: ScoreOptions
-) -> _BlockOutcome:
+def _score_block(queries: npt.NDArray[np.int64], query_set: QuerySet, runner: Runner) -> _Block:
     try:
-        result = personalized_pagerank(
-            engine.backend,
-            query_set.block(queries),
-            restart=options.restart_probability,
-            max_iterations=options.max_iterations,
-            tolerance=options.tolerance,
-            k=max(1, min(options.top_k, store.facts.nodes)),
-            eligible=query_set.eligible,
-            min_score=options.min_score,
-            precision=options.precision,
-            relaxation=engine.relaxation,
-        )
+        return _Block(queries, runner.score(queries), None)
     except Exception as error:
         first, last = query_set.query_ids.take(pa.array(queries[[0, -1]])).to_pylist()
         log.exception("block_failed", extra={"queries": len(queries), "first_query": first, "last_query": last})
         reason = f"{len(queries)} queries from {first!r} to {last!r}: {type(error).__name__}: {error}"
-        return _BlockOutcome(queries, None, reason)
-    return _BlockOutcome(queries, result, None)
+        return _Block(queries, None, reason)
 
 
 def _assemble(
     first: int,
     last: int,
-    results: list[_BlockOutcome],
+    blocks: list[_Block],
     *,
     query_set: QuerySet,
     store: GraphStore,
@@ -103,58 +91,91 @@ def _assemble(
     count = last - first
     status = np.full(count, "no_valid_seeds", dtype=object)
     counts = np.zeros(count, dtype=np.int32)
-    iterations = np.full(count, -1, dtype=np.int32)
-    error_bound = np.full(count, np.nan)
-    nodes: list[npt.NDArray[np.int32]] = []
-    scores: list[npt.NDArray[np.floating]] = []
-    for queries, result, _ in results:
+    # Position of a query among those that have an outcome; -1 for the others, whose measured columns are null.
+    place = np.full(count, -1, dtype=np.int64)
+    outcomes: list[Outcome] = []
+    measured = 0
+    for queries, outcome, _ in blocks:
         rows = queries - first
-        if result is None:
+        if outcome is None:
             status[rows] = "failed"
             continue
-        status[rows] = np.where(result.converged, "ok", "not_converged")
-        counts[rows], iterations[rows], error_bound[rows] = (
-            result.counts,
-            result.iterations,
-            result.error_bound,
-        )
-        filled = np.arange(result.nodes.shape[1]) < result.counts[:, None]
-        nodes.append(result.nodes[filled])
-        scores.append(result.scores[filled])
-    facts = table_facts(options)
+        outcomes.append(outcome)
+        status[rows], counts[rows] = outcome.status, outcome.counts
+        place[rows] = np.arange(measured, measured + len(rows))
+        measured += len(rows)
+    queries_table = _queries_table(first, status, counts, place, outcomes, query_set, options)
+    return ScoredPart(
+        candidates=_candidates_table(first, counts, outcomes, query_set, store, options),
+        queries=queries_table,
+        by_status=Counter(status.tolist()),
+        iterations=pc.sum(queries_table["iterations"]).as_py() or 0,
+        largest_error_bound=pc.max(queries_table["error_bound"]).as_py(),
+        errors=[block.error for block in blocks if block.error is not None],
+    )
+
+
+def _queries_table(
+    first: int,
+    status: npt.NDArray[np.object_],
+    counts: npt.NDArray[np.int32],
+    place: npt.NDArray[np.int64],
+    outcomes: Sequence[Outcome],
+    query_set: QuerySet,
+    options: ScoreOptions,
+) -> pa.Table:
+    count = len(status)
     query_ids = query_set.query_ids.slice(first, count)
-    unmeasured = iterations < 0
-    given = query_set.seeds_given[first:last]
-    query_schema = queries_schema(query_type=query_ids.type, facts=facts)
-    absent = {"visited_nodes", "visited_edges", "budget_hit", "truncated", "plan", "trace"}
-    columns = {
+    given = query_set.seeds_given[first : first + count]
+    schema = queries_schema(query_type=query_ids.type, facts=table_facts(options))
+    columns: dict[str, Any] = {
         "query_id": query_ids,
         "method": pa.repeat(pa.scalar(options.method), count),
         "status": pa.array(status, pa.string()),
         "seeds_given": pa.array(given.astype(np.int32), mask=given < 0),
-        "seeds_missing": pa.array(query_set.seeds_missing[first:last].astype(np.int32)),
+        "seeds_missing": pa.array(query_set.seeds_missing[first : first + count].astype(np.int32)),
         "candidates": pa.array(counts),
-        "iterations": pa.array(iterations, mask=unmeasured),
-        "error_bound": pa.array(error_bound, mask=unmeasured),
     }
-    columns |= {name: pa.nulls(count, query_schema.field(name).type) for name in absent}
+    of_query = pa.array(place, mask=place < 0)
+    for field in schema:
+        if field.name not in columns:
+            parts = [outcome.query_columns[field.name] for outcome in outcomes if field.name in outcome.query_columns]
+            columns[field.name] = _joined(parts, field.type).take(of_query) if parts else pa.nulls(count, field.type)
+    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def _candidates_table(
+    first: int,
+    counts: npt.NDArray[np.int32],
+    outcomes: Sequence[Outcome],
+    query_set: QuerySet,
+    store: GraphStore,
+    options: ScoreOptions,
+) -> pa.Table:
+    method = METHODS[options.method]
     schema = candidates_schema(
-        query_type=query_ids.type, node_type=store.ids.type, precision=options.precision, facts=facts
+        query_type=query_set.query_ids.type,
+        node_type=store.ids.type,
+        precision=options.precision,
+        facts=table_facts(options),
+        meaning=method.meaning,
+        columns=method.candidate_columns,
     )
-    of_row = np.repeat(np.arange(count), counts)
+    of_row = np.repeat(np.arange(first, first + len(counts)), counts)
     rank = np.arange(len(of_row)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
-    internal = np.concatenate(nodes) if nodes else np.zeros(0, dtype=np.int32)
-    candidates = [
-        query_ids.take(pa.array(of_row)),
-        pa.array(rank.astype(np.int32)),
-        store.ids.take(pa.array(store.order[internal])),
-        pa.array(np.concatenate(scores) if scores else np.zeros(0), schema.field("score").type),
-    ]
-    return ScoredPart(
-        candidates=pa.Table.from_arrays(candidates, schema=schema),
-        queries=pa.Table.from_arrays([columns[name] for name in query_schema.names], schema=query_schema),
-        by_status=Counter(status.tolist()),
-        iterations=int(iterations[~unmeasured].sum()),
-        largest_error_bound=float(np.nanmax(error_bound)) if not unmeasured.all() else None,
-        errors=[outcome.error for outcome in results if outcome.error is not None],
-    )
+    nodes = np.concatenate([np.zeros(0, dtype=np.int32), *(outcome.nodes for outcome in outcomes)])
+    columns: Mapping[str, Any] = {
+        "query_id": query_set.query_ids.take(pa.array(of_row)),
+        "rank": pa.array(rank.astype(np.int32)),
+        "node_id": store.ids.take(pa.array(store.order[nodes])),
+        "score": _joined([pa.array(outcome.scores) for outcome in outcomes], schema.field("score").type),
+        **{
+            name: _joined([outcome.candidate_columns[name] for outcome in outcomes], schema.field(name).type)
+            for name in method.candidate_columns
+        },
+    }
+    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def _joined(parts: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
+    return pa.concat_arrays([pa.array([], kind), *(part.cast(kind) for part in parts)])

@@ -11,6 +11,7 @@ from seedrank.errors import InputDataError
 from seedrank.io.query_ids import read_query_ids
 from seedrank.io.tables import TableInput
 from seedrank.jobs.build import read_nodes_input
+from seedrank.jobs.methods import METHODS, check_method_options
 from seedrank.jobs.prepare import (
     block_size,
     check_run_output,
@@ -20,7 +21,6 @@ from seedrank.jobs.prepare import (
     type_weights,
 )
 from seedrank.jobs.query_set import check_query_options
-from seedrank.kernels.backend import create_backend, resolve_backend
 
 #: Memory of the interpreter and its libraries, and what one part holds before it is written.
 BASE_BYTES = 150 << 20
@@ -104,21 +104,14 @@ def run_plan(
     options: ScoreOptions,
 ) -> Plan:
     """`plan` with validated options."""
+    check_method_options(options)
     check_query_options(queries, options)
     check_run_output(out, graph=graph, queries=queries, nodes=nodes, exclude=exclude, overwrite=options.overwrite)
     size = _graph_size(graph, nodes=nodes, options=options)
     hits, query_count = _query_size(queries, nodes_of_type=size.nodes_of_type, options=options)
-    decision = resolve_backend(options.backend)
-    backend = create_backend(decision.name)
-    per_query = backend.bytes_per_query(size.nodes, options.precision)
+    needs = METHODS[options.method].requirements(options, size.nodes)
     budget = memory_budget(options.memory_limit)
-    width = block_size(
-        options,
-        per_query,
-        budget=budget,
-        queries=query_count,
-        widest=backend.widest_block(size.nodes, options.precision),
-    )
+    width = block_size(options, needs, budget=budget, queries=query_count)
     part_rows = min(query_count, options.part_size) * min(options.top_k, size.nodes)
     return Plan(
         graph="store" if size.exact else "edge list",
@@ -129,15 +122,15 @@ def run_plan(
         hits=hits,
         parts=max(1, -(-query_count // options.part_size)),
         part_size=options.part_size,
-        backend=decision.name,
-        backend_reason=decision.reason,
+        backend=needs.decision.name,
+        backend_reason=needs.decision.reason,
         precision=options.precision,
         block_size=width,
-        bytes_per_query=per_query,
+        bytes_per_query=needs.bytes_per_query,
         memory_budget_bytes=budget,
         graph_bytes=size.bytes,
         peak_memory_bytes=size.bytes
-        + min(width, max(query_count, 1)) * per_query
+        + min(width, max(query_count, 1)) * needs.bytes_per_query
         + part_rows * CANDIDATE_BYTES
         + BASE_BYTES,
         largest_output_rows=query_count * min(options.top_k, size.nodes),

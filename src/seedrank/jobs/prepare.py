@@ -1,10 +1,8 @@
-"""What ``score``, ``plan`` and ``check`` share: opening the graph, names against the data, backend and block size."""
+"""What ``score``, ``plan`` and ``check`` share: opening the graph, names against the data, memory and block size."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +15,11 @@ from seedrank.io.graphstore import GraphStore, StoredRows, is_graph_store, open_
 from seedrank.io.runfolder import check_run_replaceable
 from seedrank.jobs.build import GRAPH_OPTIONS, build_store
 from seedrank.jobs.locations import check_output_apart, local_output, local_path
+from seedrank.jobs.outcome import Requirements
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.resources import DEFAULT_SHARE, available_memory
 from seedrank.kernels.adjacency import Adjacency
-from seedrank.kernels.backend import Backend, BackendDecision, create_backend, resolve_backend
 from seedrank.kernels.block_size import choose_block_size
-from seedrank.kernels.relaxation import Relaxation, choose_relaxation
-from seedrank.kernels.transition import Transition, build_transition
-
-
-@dataclass(frozen=True)
-class Engine:
-    """A loaded backend and how much it takes at a time."""
-
-    backend: Backend
-    decision: BackendDecision
-    relaxation: Relaxation | None
-    block_size: int
-    bytes_per_query: int
-    budget: int
 
 
 def check_run_output(
@@ -135,79 +119,20 @@ def type_weights(options: ScoreOptions, edge_types: list[str | None]) -> npt.NDA
     return weights
 
 
-def make_transition(store: GraphStore, options: ScoreOptions) -> Transition:
-    """Return transition probabilities of the store under direction, type weights and dangling rule; one pass."""
-    return build_transition(
-        _adjacency(store.by_source),
-        _adjacency(store.by_destination),
-        direction=options.direction,
-        type_weights=type_weights(options, store.facts.edge_types),
-        dangling=options.dangling,
-    )
-
-
-def start_engine(transition: Transition, store: GraphStore, options: ScoreOptions, *, queries: int) -> Engine:
-    """Load the transition matrix into the backend and fix the block size.
-
-    Raises
-    ------
-    ResourceError
-        Memory does not hold a single query.
-    """
-    decision = resolve_backend(options.backend)
-    backend = create_backend(decision.name, threads=options.threads)
-    backend.load(transition, precision=options.precision, order=np.asarray(store.order))
-    budget = memory_budget(options.memory_limit)
-    per_query = backend.bytes_per_query(transition.nodes, options.precision)
-    if budget < per_query:
-        choose_block_size(per_query, budget, queries=queries)  # refuses, before the probe takes the memory
-    relaxation = choose_relaxation(
-        backend,
-        transition,
-        restart=options.restart_probability,
-        tolerance=options.tolerance,
-        max_iterations=options.max_iterations,
-        symmetric=options.direction == "both",
-    )
-    return Engine(
-        backend=backend,
-        decision=decision,
-        relaxation=relaxation,
-        block_size=block_size(
-            options,
-            per_query,
-            budget=budget,
-            queries=queries,
-            widest=backend.widest_block(transition.nodes, options.precision),
-        ),
-        bytes_per_query=per_query,
-        budget=budget,
-    )
-
-
 def memory_budget(memory_limit: int | None) -> int:
     """Bytes that a block may plan with."""
     return int(available_memory() * DEFAULT_SHARE) if memory_limit is None else int(memory_limit)
 
 
-def block_size(options: ScoreOptions, bytes_per_query: int, *, budget: int, queries: int, widest: int) -> int:
-    """Queries per block: what the user says, else what the budget holds; never more than the backend takes."""
+def block_size(options: ScoreOptions, needs: Requirements, *, budget: int, queries: int) -> int:
+    """Queries per block: what the user says, else what the budget holds; never more than the method takes."""
     if options.block_size is not None:
-        return min(options.block_size, widest)
-    return choose_block_size(bytes_per_query, budget, queries=min(queries, options.part_size), maximum=widest)
+        return min(options.block_size, needs.widest)
+    return choose_block_size(
+        needs.bytes_per_query, budget, queries=min(queries, options.part_size), maximum=needs.widest
+    )
 
 
-def table_facts(options: ScoreOptions) -> Mapping[str, Any]:
-    """Return the parameters that the metadata of both result tables names."""
-    return {
-        "method": options.method,
-        "restart": options.restart_probability,
-        "direction": options.direction,
-        "dangling": options.dangling,
-        "precision": options.precision,
-        "top_k": options.top_k,
-    }
-
-
-def _adjacency(rows: StoredRows) -> Adjacency:
+def adjacency(rows: StoredRows) -> Adjacency:
+    """Return one of the two CSRs of a store as kernels take it; the arrays stay mapped."""
     return Adjacency(offsets=rows.offsets, neighbors=rows.neighbors, weights=rows.weights, types=rows.types)

@@ -18,7 +18,6 @@ from seedrank.config import ScoreKeywords, ScoreOptions, make_options
 from seedrank.errors import IncompleteRunError, SeedrankError, StorageError
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import (
-    BackendRecord,
     GraphRecord,
     InputRecord,
     OptionRecord,
@@ -28,15 +27,10 @@ from seedrank.io.records import (
 )
 from seedrank.io.runfolder import RunFolder, create_run_folder
 from seedrank.jobs.locations import local_output
+from seedrank.jobs.methods import METHODS, check_method_options
+from seedrank.jobs.outcome import Runner
 from seedrank.jobs.parts import score_part
-from seedrank.jobs.prepare import (
-    Engine,
-    check_run_output,
-    make_transition,
-    open_graph,
-    start_engine,
-    store_of,
-)
+from seedrank.jobs.prepare import check_run_output, open_graph, store_of
 from seedrank.jobs.progress import Reporter, Silent, Stopwatch
 from seedrank.jobs.query_set import QuerySet, check_query_options, load_query_set
 from seedrank.jobs.resources import peak_memory
@@ -115,6 +109,7 @@ def run_score(
     reporter: Reporter | None = None,
 ) -> Run:
     """`score` with validated options and the origin of each."""
+    check_method_options(options)
     check_query_options(queries, options)
     check_run_output(out, graph=graph, queries=queries, nodes=nodes, exclude=exclude, overwrite=options.overwrite)
     store_of(graph)  # a damaged store is refused before an earlier run is replaced
@@ -157,7 +152,7 @@ class _Job:
 
     store: GraphStore
     query_set: QuerySet
-    engine: Engine
+    runner: Runner
 
     def prepare(self, graph: Any, *, queries: Any, nodes: Any, exclude: Any) -> None:
         """Everything before the first block."""
@@ -165,15 +160,12 @@ class _Job:
         self.store, built = open_graph(
             graph, nodes=nodes, options=self.options, build_in=self.folder.graph, stopwatch=watch
         )
-        with watch.stage("transition"):
-            transition = make_transition(self.store, self.options)
         with watch.stage("read_queries"):
             self.query_set = load_query_set(self.store, queries=queries, exclude=exclude, options=self.options)
-        with watch.stage("load_backend"):
-            self.engine = start_engine(transition, self.store, self.options, queries=len(self.query_set))
+        self.runner = METHODS[self.options.method].start(self.store, self.query_set, self.options, watch)
         log.info(
             "backend_chosen",
-            extra={"backend": self.engine.decision.name, "reason": self.engine.decision.reason},
+            extra={"backend": self.runner.backend.name, "reason": self.runner.backend.reason},
         )
         self._record_inputs(built=built)
 
@@ -233,7 +225,7 @@ class _Job:
                 last,
                 query_set=self.query_set,
                 store=self.store,
-                engine=self.engine,
+                runner=self.runner,
                 options=self.options,
                 reporter=self.reporter,
             )
@@ -259,7 +251,7 @@ class _Job:
         log.info("part_done", extra=record.model_dump())
 
     def _record_inputs(self, *, built: bool) -> None:
-        facts, query_set, engine = self.store.facts, self.query_set, self.engine
+        facts, query_set = self.store.facts, self.query_set
         graph_files = [file for files in facts.inputs.values() for file in files]
         self.manifest.inputs = {
             "graph": InputRecord(files=graph_files, fingerprint=facts.fingerprint),
@@ -275,16 +267,7 @@ class _Job:
                 if name not in ("path", "built_in_this_run", "store_bytes")
             },
         )
-        self.manifest.backend = BackendRecord(
-            name=engine.decision.name,
-            requested=engine.decision.requested,
-            reason=engine.decision.reason,
-            precision=self.options.precision,
-            solver="steps" if engine.relaxation is None else f"sweeps (factor {engine.relaxation.factor:.4f})",
-            block_size=engine.block_size,
-            bytes_per_query=engine.bytes_per_query,
-            memory_budget_bytes=engine.budget,
-        )
+        self.manifest.backend = self.runner.backend
         self.manifest.queries = QueryCounts(
             total=len(query_set),
             by_status={},

@@ -1,0 +1,65 @@
+"""The one shape in which every method hands over a block of queries, and what it says about itself before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from seedrank.io.records import BackendRecord
+from seedrank.kernels.backend import BackendDecision
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method found for the B queries of a block.
+
+    Attributes
+    ----------
+    status : B values of the column ``status``.
+    counts : int32 (B,), candidates of each query; c in total.
+    nodes : int32 (c,), internal nodes, query after query, best first.
+    scores : float32 or float64 (c,).
+    query_columns : further columns of ``queries`` by name, B values each.
+    candidate_columns : further columns of ``candidates`` by name, c values each.
+    """
+
+    status: npt.NDArray[np.object_]
+    counts: npt.NDArray[np.int32]
+    nodes: npt.NDArray[np.int32]
+    scores: npt.NDArray[np.floating[Any]]
+    query_columns: Mapping[str, pa.Array]
+    candidate_columns: Mapping[str, pa.Array] = field(default_factory=dict)
+
+
+class Runner(Protocol):
+    """A method that is ready to score: graph loaded, block size fixed."""
+
+    @property
+    def backend(self) -> BackendRecord:
+        """Who computes, why, and how many queries at a time: what ``run.json`` records."""
+        ...
+
+    def score(self, queries: npt.NDArray[np.int64]) -> Outcome:
+        """Score some queries that have valid seeds, at most ``backend.block_size``, by ascending position."""
+        ...
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What a block takes, known before a graph is loaded.
+
+    Attributes
+    ----------
+    decision : who computes, and why.
+    bytes_per_query : memory of one query of a block.
+    widest : most queries of a block.
+    """
+
+    decision: BackendDecision
+    bytes_per_query: int
+    widest: int
