@@ -8,6 +8,7 @@ import numpy as np
 from numba import config, set_num_threads
 
 from seedrank.kernels._cpu.buffers import BlockPair, scale_rows
+from seedrank.kernels._cpu.frontier import Frontier
 from seedrank.kernels._cpu.gather import AHEAD, WIDTHS
 from seedrank.kernels._cpu.layout import Layout, Rows, lay_out
 from seedrank.kernels._cpu.product import add_chunks, add_seeds, fused_step, width_markers
@@ -35,6 +36,7 @@ class _Graph:
     ranks: Int32Array
     ones: ScoreArray
     pair: BlockPair
+    frontier: Frontier
 
 
 @dataclass
@@ -49,7 +51,7 @@ class _Block:
     dangling_mass: Float64Array
     # What the stored active rows have to be multiplied with; not 1 for columns that were relaxed since the last step.
     norm: Float64Array
-    # Seeds of the kept columns, ascending by row, then column: the order in which they are added.
+    # Seeds of the columns in the matrix, ascending by row, then column: the order in which they are added.
     seed_row: Int64Array
     seed_column: Int64Array
     seed_weight: Float64Array
@@ -65,7 +67,9 @@ class CpuBackend:
     divided by the out-weights where the graph has no edge weights: then an entry of the graph costs its index and one
     addition a column. Nodes that pass mass on come first; dangling nodes are computed only when they are asked for,
     and their mass is what the others lack. Rows up to 16 entries are added in the precision of the run, longer ones in
-    float64 over stretches of 16, so a hub's sum has no larger error than a leaf's. A fixed chunk of rows is summed by
+    float64 over stretches of 16, so a hub's sum has no larger error than a leaf's. A column that has reached few nodes
+    is a list beside the matrix, and joins it when pushing the list would cost more than its part of a product. A fixed
+    chunk of rows is summed by
     one thread, chunks are added in order: no bit depends on threads, block width or neighbouring columns.
 
     Parameters
@@ -113,6 +117,7 @@ class CpuBackend:
             ranks=order[layout.node_at],
             ones=np.ones(layout.nodes, dtype=precision),
             pair=BlockPair(layout.nodes, precision, self._threads),
+            frontier=Frontier(transition, precision),
         )
 
     def widest_block(self, nodes: int, precision: Precision) -> int:
@@ -127,16 +132,19 @@ class CpuBackend:
     def start(self, block: QueryBlock, *, restart: float) -> None:
         """Begin with v⁰ = s; see `Backend.start`."""
         graph = self._graph
-        layout = graph.layout
         set_num_threads(self._threads)  # Numba's setting belongs to the calling thread
         width = _padded(block.width)
-        row = layout.place[block.seed_nodes].astype(np.int64)
-        column = np.repeat(np.arange(block.width), np.diff(block.seed_offsets))
-        by_row = np.lexsort((column, row))
-        row, column, weight = row[by_row], column[by_row], block.seed_weights[by_row]
         graph.pair.reset(width)
-        graph.pair.current[row, column] = weight * layout.scale[row]
-        mass = _mass(row, column, weight, active=layout.active, width=width)
+        graph.frontier.start(block)
+        place = graph.layout.place
+        column = np.repeat(np.arange(block.width), np.diff(block.seed_offsets))
+        mass = _mass(
+            place[block.seed_nodes].astype(np.int64),
+            column,
+            block.seed_weights,
+            active=graph.layout.active,
+            width=width,
+        )
         self._started = _Block(
             query=block,
             restart=restart,
@@ -144,13 +152,32 @@ class CpuBackend:
             active_mass=mass[0],
             dangling_mass=mass[1],
             norm=np.ones(width),
-            seed_row=row,
-            seed_column=column,
-            seed_weight=weight,
+            seed_row=np.zeros(0, dtype=np.int64),
+            seed_column=np.zeros(0, dtype=np.int64),
+            seed_weight=np.zeros(0),
         )
 
     def step(self, *, measure: bool = True) -> StepReport:
         """One step of the recurrence for all kept columns; see `Backend.step`."""
+        block, frontier = self._block, self._graph.frontier
+        self._enter(frontier.grown())
+        kept = len(block.columns)
+        mass, change = self._product(measure=measure) if len(frontier.positions) < kept else np.zeros((2, 2, kept))
+        if len(frontier.positions):
+            pushed = frontier.step(restart=block.restart)
+            mass[0, pushed.positions] = pushed.mass - pushed.dangling_mass
+            mass[1, pushed.positions] = pushed.dangling_mass
+            change[0, pushed.positions] = pushed.difference
+        block.active_mass[:kept], block.dangling_mass[:kept] = mass
+        if not measure:
+            mass = change = np.full((2, kept), np.nan)
+        return StepReport(mass=mass.sum(0), dangling_mass=mass[1].copy(), difference=change.sum(0))
+
+    def _product(self, *, measure: bool) -> tuple[Float64Array, Float64Array]:
+        """One step for the columns in the matrix; sums of the new values and of the changes: (2, kept) each.
+
+        The first line of both is over active rows, the second over dangling ones.
+        """
         graph, block, pair = self._graph, self._block, self._graph.pair
         layout, first, more = graph.layout, graph.layout.products[0], graph.more
         width, dtype = pair.current.shape[1], pair.current.dtype
@@ -194,18 +221,16 @@ class CpuBackend:
         # assumed wrongly, and α of that went to the seeds.
         relaxed = block.norm != 1.0
         change[1] = np.where(relaxed, np.abs(assumed - mass[1]), change[1])
-        block.active_mass, block.dangling_mass = mass
         block.norm = np.ones(width)
         kept = slice(0, len(block.columns))
-        if not measure:
-            mass = change = np.full((2, width), np.nan)
-        return StepReport(mass=mass.sum(0)[kept], dangling_mass=mass[1, kept], difference=change.sum(0)[kept])
+        return mass[:, kept], change[:, kept]
 
     def relax(self, sweeps: int, factors: Float64Array) -> None:
         """Sweep in place; see `RelaxingBackend.relax`."""
         graph, block, pair = self._graph, self._block, self._graph.pair
         layout, first, more = graph.layout, graph.layout.products[0], graph.more
         width, dtype = pair.current.shape[1], pair.current.dtype
+        self._enter(np.ones(len(graph.frontier.positions), dtype=np.bool_))
         self._scale()
         relaxation = np.zeros(width, dtype=dtype)
         relaxation[: len(factors)] = factors
@@ -232,6 +257,7 @@ class CpuBackend:
         """Put columns back to their seeds; see `RelaxingBackend.reset`."""
         block, pair, layout = self._block, self._graph.pair, self._graph.layout
         positions = np.searchsorted(block.columns, columns)
+        self._enter(np.isin(self._graph.frontier.positions, positions))
         again = np.isin(block.seed_column, positions)
         row, column, weight = block.seed_row[again], block.seed_column[again], block.seed_weight[again]
         pair.current[:, positions] = 0
@@ -249,6 +275,7 @@ class CpuBackend:
         new_position[positions] = np.arange(count)
         kept = new_position[block.seed_column] >= 0
         pair.narrow(positions, width)
+        self._graph.frontier.keep(positions)
         masses = np.zeros((2, width))
         masses[:, :count] = block.active_mass[positions], block.dangling_mass[positions]
         block.active_mass, block.dangling_mass = masses
@@ -262,13 +289,15 @@ class CpuBackend:
         """Select the top k of these columns; see `Backend.select`."""
         graph, block = self._graph, self._block
         layout, query = graph.layout, block.query
+        positions = np.searchsorted(block.columns, columns)
+        self._enter(np.isin(graph.frontier.positions, positions))
         excluded = [
             layout.place[query.exclude_nodes[query.exclude_offsets[column] : query.exclude_offsets[column + 1]]]
             for column in columns
         ]
         rows, scores, counts = select_columns(
             graph.pair.current,
-            np.searchsorted(block.columns, columns),
+            positions,
             unscale=layout.unscale if block.scaled else graph.ones,
             ranks=graph.ranks,
             eligible=None if eligible is None else eligible[layout.node_at],
@@ -279,6 +308,25 @@ class CpuBackend:
         )
         nodes = np.where(rows >= 0, layout.node_at[rows], -1).astype(np.int32)
         return Selection(nodes=nodes, scores=scores, counts=counts)
+
+    def _enter(self, chosen: BoolArray) -> None:
+        """Move columns from the frontier, where they were lists, into the matrix."""
+        if not chosen.any():
+            return
+        block, layout, current = self._block, self._graph.layout, self._graph.pair.current
+        query = block.query
+        rows, columns, weights = [block.seed_row], [block.seed_column], [block.seed_weight]
+        for entering in self._graph.frontier.release(chosen):
+            row = layout.place[entering.nodes].astype(np.int64)
+            current[row, entering.position] = entering.values * layout.scale[row] if block.scaled else entering.values
+            column = block.columns[entering.position]
+            seeds = slice(query.seed_offsets[column], query.seed_offsets[column + 1])
+            rows.append(layout.place[query.seed_nodes[seeds]].astype(np.int64))
+            columns.append(np.full(len(rows[-1]), entering.position))
+            weights.append(query.seed_weights[seeds])
+        row, column, weight = np.concatenate(rows), np.concatenate(columns), np.concatenate(weights)
+        by_row = np.lexsort((column, row))
+        block.seed_row, block.seed_column, block.seed_weight = row[by_row], column[by_row], weight[by_row]
 
     def _scale(self) -> None:
         """Bring the block into the form that products want."""
