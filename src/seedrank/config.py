@@ -25,6 +25,7 @@ Normalization = Literal["sum", "none", "minmax", "max"]
 Precision = Literal["float32", "float64"]
 BackendName = Literal["auto", "cpu", "scipy"]
 Method = Literal["ppr"]
+Stop = Literal["tolerance", "top-k"]
 
 #: How an option's value came about, weakest first. ``argument`` is a keyword argument of the Python call.
 ORIGINS = ("default", "file", "env", "flag", "argument")
@@ -113,6 +114,11 @@ class ScoreOptions(BuildOptions):
         le=2,
         description="Stop a query when its truncation bound is at most this; 0 = exactly --max-iterations.",
     )
+    stop: Annotated[Stop, _option("Method")] = Field(
+        "tolerance",
+        description="Stop a query at --tolerance, or (top-k) as soon as its error bound proves that the set of its "
+        "--top-k candidates is final.",
+    )
     dangling: Annotated[Dangling, _option("Method")] = Field(
         "seeds",
         description="Where the mass of nodes without out-edges goes: to the seeds, nowhere, to every node.",
@@ -191,6 +197,13 @@ class ScoreOptions(BuildOptions):
             raise ValueError(msg)
         return self
 
+    @model_validator(mode="after")
+    def _certificates_need_a_bound(self) -> ScoreOptions:
+        if self.stop == "top-k" and self.tolerance == 0:
+            msg = "--stop top-k is given with --tolerance 0, which fixes the number of iterations: give a tolerance > 0"
+            raise ValueError(msg)
+        return self
+
     @property
     def restart_probability(self) -> float:
         """λ, whichever of the two names it was given by; in (0, 1]."""
@@ -226,6 +239,7 @@ class ScoreKeywords(BuildKeywords, total=False):
     damping: float | None
     max_iterations: int
     tolerance: float
+    stop: Stop
     dangling: Dangling
     direction: Direction
     edge_type: tuple[str, ...] | list[str]

@@ -125,6 +125,13 @@ def queries_schema(*, query_type: pa.DataType, facts: Mapping[str, Any]) -> pa.S
                 unit="L1 distance",
                 nullable=True,
             ),
+            _field(
+                "certificate",
+                pa.string(),
+                "what --stop top-k proved of the set of candidates: certified (no other node belongs to it), tied "
+                "(rank k and its successor differ by rounding at most), tolerance (not told apart at this tolerance)",
+                nullable=True,
+            ),
             _field("visited_nodes", pa.int64(), "nodes that a traversal visited", unit="nodes", nullable=True),
             _field("visited_edges", pa.int64(), "edges that a traversal visited", unit="edges", nullable=True),
             _field("budget_hit", pa.string(), "the limit that ended a traversal", nullable=True),

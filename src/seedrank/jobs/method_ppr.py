@@ -16,6 +16,7 @@ from seedrank.jobs.prepare import adjacency, block_size, memory_budget, type_wei
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet
 from seedrank.kernels.backend import Backend, create_backend, resolve_backend
+from seedrank.kernels.block_result import CERTIFICATES
 from seedrank.kernels.block_size import choose_block_size
 from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.kernels.relaxation import Relaxation, choose_relaxation
@@ -66,6 +67,7 @@ def start_ppr(store: GraphStore, query_set: QuerySet, options: ScoreOptions, sto
             tolerance=options.tolerance,
             max_iterations=options.max_iterations,
             symmetric=options.direction == "both",
+            stop=options.stop,
         )
         record = BackendRecord(
             name=needs.decision.name,
@@ -110,6 +112,7 @@ class PprRunner:
             eligible=self.query_set.eligible,
             min_score=options.min_score,
             precision=options.precision,
+            stop=options.stop,
             relaxation=self.relaxation,
         )
         filled = np.arange(result.nodes.shape[1]) < result.counts[:, None]
@@ -118,5 +121,9 @@ class PprRunner:
             counts=result.counts,
             nodes=result.nodes[filled],
             scores=result.scores[filled],
-            query_columns={"iterations": pa.array(result.iterations), "error_bound": pa.array(result.error_bound)},
+            query_columns={
+                "iterations": pa.array(result.iterations),
+                "error_bound": pa.array(result.error_bound),
+                "certificate": pa.array([CERTIFICATES[code] for code in result.certificate], pa.string()),
+            },
         )

@@ -45,7 +45,7 @@ METHODS: Mapping[Method, MethodEntry] = {
             "personalized PageRank of the node for the query's seeds", "probability; all nodes of a query sum to 1"
         ),
         options=frozenset(
-            {"restart", "damping", "max_iterations", "tolerance", "dangling"}
+            {"restart", "damping", "max_iterations", "tolerance", "stop", "dangling"}
             | {"source_normalization", "seed_source_weight"}
         ),
         candidate_columns=(),

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+Int8Array: TypeAlias = npt.NDArray[np.int8]
 Int32Array: TypeAlias = npt.NDArray[np.int32]
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 Float64Array: TypeAlias = npt.NDArray[np.float64]
