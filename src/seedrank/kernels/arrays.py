@@ -18,6 +18,6 @@ ScoreArray: TypeAlias = npt.NDArray[np.floating[Any]]
 
 Precision: TypeAlias = Literal["float32", "float64"]
 Direction: TypeAlias = Literal["out", "in", "both"]
-DanglingRule: TypeAlias = Literal["seeds", "self", "uniform"]
+DanglingRule: TypeAlias = Literal["seeds", "self", "uniform", "drop"]
 DuplicateRule: TypeAlias = Literal["sum", "max", "min", "mean"]
 SourceNormalization: TypeAlias = Literal["sum", "none", "minmax", "max"]

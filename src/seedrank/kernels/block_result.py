@@ -95,8 +95,8 @@ class Stopping:
         Queries of the block.
     k, min_score, precision, tolerance, max_iterations
         As for `seedrank.kernels.ppr.personalized_pagerank`.
-    rounding : float
-        What `error_bound` is above truncation.
+    rounding, rounding_a_step : float
+        What `error_bound` is above truncation, and what each iteration adds to that.
     rule : "tolerance" or "top-k"
     """
 
@@ -111,6 +111,7 @@ class Stopping:
         tolerance: float,
         max_iterations: int,
         rounding: float,
+        rounding_a_step: float = 0.0,
         rule: Stop,
     ) -> None:
         self._select = select
@@ -119,6 +120,7 @@ class Stopping:
         self._tolerance = tolerance
         self._max_iterations = max_iterations
         self._rounding = rounding
+        self._rounding_a_step = rounding_a_step
         self._certify = rule == "top-k"
         # Scores sum to 1, so the k-th is at most 1/k, and so is its lead.
         self._next_check = np.full(width, 1.0 / k)
@@ -133,13 +135,17 @@ class Stopping:
             certificate=np.zeros(width, dtype=np.int8),
         )
 
+    def ends(self, iterations: Int64Array, truncation: Float64Array) -> BoolArray:
+        """Whether the tolerance or the number of iterations ends a query."""
+        ends: BoolArray = iterations >= self._max_iterations
+        return ends | (truncation <= self._tolerance) if self._tolerance > 0 else ends
+
     def finish(self, columns: Int64Array, iterations: int | Int64Array, truncation: Float64Array) -> BoolArray:
         """Select and keep the queries that are finished after so many iterations; True for these."""
         made = np.broadcast_to(iterations, columns.shape)
-        last = made >= self._max_iterations
-        converged = truncation <= self._tolerance if self._tolerance > 0 else last
-        finished: BoolArray = converged | last
-        bound = truncation + self._rounding
+        finished = self.ends(made, truncation)
+        converged = finished if self._tolerance == 0 else truncation <= self._tolerance
+        bound = self._bound(made, truncation)
         due = finished | (bound < self._next_check[columns]) if self._certify else finished
         if not due.any():
             return finished
@@ -161,6 +167,8 @@ class Stopping:
 
     def cut_short(self, columns: Int64Array, iterations: int | Int64Array, truncation: Float64Array) -> None:
         """Select and keep what the queries have come to so far."""
+        if not len(columns):
+            return
         made = np.broadcast_to(iterations, columns.shape)
         self._keep(columns, self._select(columns, self._k), np.ones(len(columns), np.bool_), made, truncation)
         self.result.converged[columns] = False
@@ -185,7 +193,10 @@ class Stopping:
         result.scores[columns] = selection.scores[rows, :k]
         result.counts[columns] = np.minimum(selection.counts[rows], k)
         result.iterations[columns] = iterations
-        result.error_bound[columns] = truncation + self._rounding
+        result.error_bound[columns] = self._bound(iterations, truncation)
+
+    def _bound(self, iterations: Int64Array, truncation: Float64Array) -> Float64Array:
+        return truncation + self._rounding + self._rounding_a_step * iterations
 
 
 def check_mass(mass: Float64Array, iteration: int, tolerance: float) -> None:

@@ -14,7 +14,8 @@ from seedrank.kernels._cpu.layout import Layout, Rows, lay_out
 from seedrank.kernels._cpu.product import add_chunks, add_seeds, fused_step, width_markers
 from seedrank.kernels._cpu.relax import relax_sweeps
 from seedrank.kernels._cpu.select import select_columns
-from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
+from seedrank.kernels._cpu.sums import RunningSums
+from seedrank.kernels.arrays import BoolArray, DanglingRule, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
 from seedrank.kernels.backend import QueryBlock, Selection, StepReport
 from seedrank.kernels.transition import Transition
 
@@ -31,11 +32,12 @@ class _Graph:
 
     layout: Layout
     more: Rows
-    uniform: bool
+    dangling: DanglingRule
     precision: Precision
     ranks: Int32Array
     ones: ScoreArray
     pair: BlockPair
+    sums: RunningSums
     frontier: Frontier
 
 
@@ -58,6 +60,8 @@ class _Block:
     # Whether the block is multiplied with the layout's scale, as products want it. A measured step stores the vector
     # as it is: dividing by an out-weight and multiplying with it again would tell equal scores apart.
     scaled: bool = True
+    # Whether sums were begun.
+    summed: bool = False
 
 
 class CpuBackend:
@@ -112,11 +116,12 @@ class CpuBackend:
         self._loaded = _Graph(
             layout=layout,
             more=layout.products[1] if len(layout.products) > 1 else nothing,
-            uniform=transition.dangling == "uniform",
+            dangling=transition.dangling,
             precision=precision,
             ranks=order[layout.node_at],
             ones=np.ones(layout.nodes, dtype=precision),
             pair=BlockPair(layout.nodes, precision, self._threads),
+            sums=RunningSums(layout.nodes, precision, self._threads),
             frontier=Frontier(transition, precision),
         )
 
@@ -125,9 +130,9 @@ class CpuBackend:
         bytes_of_32 = 2 * 32 * nodes * np.dtype(precision).itemsize
         return 32 if bytes_of_32 <= CACHE_BYTES < 2 * bytes_of_32 else 64
 
-    def bytes_per_query(self, nodes: int, precision: Precision) -> int:
-        """Bytes of one column: the vector and its successor."""
-        return 2 * nodes * np.dtype(precision).itemsize
+    def bytes_per_query(self, nodes: int, precision: Precision, *, sums: int = 0) -> int:
+        """Bytes of one column: the vector and its successor, and its sums."""
+        return (2 + sums) * nodes * np.dtype(precision).itemsize
 
     def start(self, block: QueryBlock, *, restart: float) -> None:
         """Begin with v⁰ = s; see `Backend.start`."""
@@ -185,13 +190,13 @@ class CpuBackend:
         stream = 2 * pair.current.nbytes > STREAM_BYTES
         damping = 1.0 - block.restart
         # Spread over all nodes, even a rounding error of 1 - active mass would reach nodes that nothing reaches.
-        measure = measure or graph.uniform
+        measure = measure or graph.dangling == "uniform"
         everywhere = np.zeros(width, dtype=dtype)
         share = np.full(width, block.restart)
         assumed = 1.0 - block.norm * block.active_mass
-        if graph.uniform:
+        if graph.dangling == "uniform":
             everywhere[:] = damping * block.dangling_mass / layout.nodes
-        else:
+        elif graph.dangling == "seeds":
             share += damping * assumed
         last_chunk = len(layout.chunks) - 1 if measure else layout.active_chunks
         stored_scale, stored_unscale = (graph.ones, graph.ones) if measure else (layout.scale, layout.unscale)
@@ -276,6 +281,8 @@ class CpuBackend:
         kept = new_position[block.seed_column] >= 0
         pair.narrow(positions, width)
         self._graph.frontier.keep(positions)
+        if block.summed:
+            self._graph.sums.narrow(positions, width)
         masses = np.zeros((2, width))
         masses[:, :count] = block.active_mass[positions], block.dangling_mass[positions]
         block.active_mass, block.dangling_mass = masses
@@ -288,20 +295,49 @@ class CpuBackend:
     def select(self, columns: Int64Array, *, k: int, eligible: BoolArray | None, min_score: float) -> Selection:
         """Select the top k of these columns; see `Backend.select`."""
         graph, block = self._graph, self._block
-        layout, query = graph.layout, block.query
-        positions = np.searchsorted(block.columns, columns)
-        self._enter(np.isin(graph.frontier.positions, positions))
-        excluded = [
-            layout.place[query.exclude_nodes[query.exclude_offsets[column] : query.exclude_offsets[column + 1]]]
-            for column in columns
-        ]
+        self._enter(np.isin(graph.frontier.positions, np.searchsorted(block.columns, columns)))
+        unscale = graph.layout.unscale if block.scaled else graph.ones
+        return self._select(graph.pair.current, unscale, columns, k, eligible, min_score)
+
+    def accumulate(self, weights: Float64Array, factors: Float64Array) -> None:
+        """Add the vectors to the sums; see `SummingBackend.accumulate`."""
+        graph, block = self._graph, self._block
+        count, width = len(weights), graph.pair.current.shape[1]
+        self._enter(np.ones(len(graph.frontier.positions), dtype=np.bool_))
+        if not block.summed:
+            graph.sums.reset(count, width)
+            block.summed = True
+        padded = np.zeros((2, count, width))
+        padded[:, :, : len(block.columns)] = weights, factors
+        graph.sums.add(graph.pair.current, graph.layout.unscale if block.scaled else graph.ones, *padded)
+
+    def select_sum(
+        self, position: int, columns: Int64Array, *, k: int, eligible: BoolArray | None, min_score: float
+    ) -> Selection:
+        """Select the top k of a sum; see `SummingBackend.select_sum`."""
+        graph = self._graph
+        return self._select(graph.sums.matrices[position], graph.ones, columns, k, eligible, min_score)
+
+    def _select(
+        self,
+        matrix: ScoreArray,
+        unscale: ScoreArray,
+        columns: Int64Array,
+        k: int,
+        eligible: BoolArray | None,
+        min_score: float,
+    ) -> Selection:
+        layout, query, block = self._graph.layout, self._block.query, self._block
         rows, scores, counts = select_columns(
-            graph.pair.current,
-            positions,
-            unscale=layout.unscale if block.scaled else graph.ones,
-            ranks=graph.ranks,
+            matrix,
+            np.searchsorted(block.columns, columns),
+            unscale=unscale,
+            ranks=self._graph.ranks,
             eligible=None if eligible is None else eligible[layout.node_at],
-            excluded=excluded,
+            excluded=[
+                layout.place[query.exclude_nodes[query.exclude_offsets[column] : query.exclude_offsets[column + 1]]]
+                for column in columns
+            ],
             k=k,
             min_score=min_score,
             threads=self._threads,

@@ -70,8 +70,9 @@ class Transition:
         probabilities never need it (for tiny weights it is not even finite).
     dangling_nodes : int32
         Internal nodes of out-weight 0 under this direction and these type weights, ascending.
-    dangling : "seeds", "self" or "uniform"
-        Where the mass of dangling nodes goes: back to the seeds, nowhere (it stays), evenly to all nodes.
+    dangling : "seeds", "self", "uniform" or "drop"
+        Where the mass of dangling nodes goes: back to the seeds, nowhere (it stays), evenly to all nodes; or it
+        vanishes, for drivers that rescale in the end.
     """
 
     nodes: int
@@ -121,7 +122,7 @@ def build_transition(
     direction : "out", "in" or "both"
     type_weights : float64 (types) or None
         Finite, >= 0, by type code; None: all 1. Without effect on an untyped graph.
-    dangling : "seeds", "self" or "uniform"
+    dangling : "seeds", "self", "uniform" or "drop"
 
     Returns
     -------
