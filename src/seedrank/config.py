@@ -96,14 +96,13 @@ class ScoreOptions(BuildOptions):
     )
 
     method: Annotated[Method, _option("Method")] = Field("ppr", description="What to compute: personalized PageRank.")
-    restart: Annotated[float, _option("Method")] = Field(
-        0.5, ge=1e-9, le=1, description="Restart probability: chance to jump back to the seeds at each step."
+    restart: Annotated[tuple[Annotated[float, Field(ge=1e-9, le=1)], ...], _option("Method")] = Field(
+        (0.5,),
+        description="Restart probability: chance to jump back to the seeds at each step. Several: one result for each, "
+        "in one pass (repeatable).",
     )
-    damping: Annotated[float | None, _option("Method")] = Field(
-        None,
-        ge=0,
-        le=1 - 1e-9,
-        description="Damping factor, 1 - restart probability: the same setting by its other name.",
+    damping: Annotated[tuple[Annotated[float, Field(ge=0, le=1 - 1e-9)], ...], _option("Method")] = Field(
+        (), description="Damping factor, 1 - restart probability: the same setting by its other name (repeatable)."
     )
     max_iterations: Annotated[int, _option("Method", "iterations")] = Field(
         100, ge=1, le=1_000_000, description="Iterations after which a query is delivered, converged or not."
@@ -181,6 +180,13 @@ class ScoreOptions(BuildOptions):
         False, description="Exit with 6 when any query ends with a status other than ok."
     )
 
+    @field_validator("restart", "damping", mode="before")
+    @classmethod
+    def _one_is_a_list_of_one(cls, value: Any) -> Any:
+        if value is None:
+            return ()
+        return value if isinstance(value, list | tuple) else (value,)
+
     @field_validator("type_weight", "seed_source_weight")
     @classmethod
     def _weights_are_not_negative(cls, value: dict[str, float]) -> dict[str, float]:
@@ -192,7 +198,7 @@ class ScoreOptions(BuildOptions):
 
     @model_validator(mode="after")
     def _one_name_for_the_restart(self) -> ScoreOptions:
-        if self.damping is not None and "restart" in self.model_fields_set:
+        if self.damping and "restart" in self.model_fields_set:
             msg = "restart and damping are one setting (damping = 1 - restart) and both are given: give one of them"
             raise ValueError(msg)
         return self
@@ -204,10 +210,30 @@ class ScoreOptions(BuildOptions):
             raise ValueError(msg)
         return self
 
+    @model_validator(mode="after")
+    def _several_restarts_share_their_products(self) -> ScoreOptions:
+        given = self.damping or self.restart
+        if not given:
+            msg = "restart is given without a value: give one or more"
+        elif len(set(given)) < len(given):
+            msg = "a restart probability is given twice: give each once"
+        elif len(given) > 1 and self.tolerance == 0:
+            msg = "several restart probabilities need --tolerance > 0: each ends at its own iteration"
+        elif len(given) > 1 and self.stop != "tolerance":
+            msg = "several restart probabilities are given with --stop top-k: give one, or drop --stop"
+        else:
+            return self
+        raise ValueError(msg)
+
+    @property
+    def restart_probabilities(self) -> tuple[float, ...]:
+        """Every λ, whichever of the two names it was given by, ascending; each in (0, 1]."""
+        return tuple(sorted(1.0 - value for value in self.damping) if self.damping else sorted(self.restart))
+
     @property
     def restart_probability(self) -> float:
-        """λ, whichever of the two names it was given by; in (0, 1]."""
-        return self.restart if self.damping is None else 1.0 - self.damping
+        """λ, where there is one; the lowest of several."""
+        return self.restart_probabilities[0]
 
 
 class BuildKeywords(TypedDict, total=False):
@@ -235,8 +261,8 @@ class ScoreKeywords(BuildKeywords, total=False):
     hit_seeds_column: str
     all_nodes: str | None
     method: Method
-    restart: float
-    damping: float | None
+    restart: float | tuple[float, ...] | list[float]
+    damping: float | tuple[float, ...] | list[float]
     max_iterations: int
     tolerance: float
     stop: Stop

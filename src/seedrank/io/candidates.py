@@ -48,6 +48,7 @@ def candidates_schema(
     precision: str,
     facts: Mapping[str, Any],
     meaning: ScoreMeaning,
+    several_restarts: bool = False,
     columns: Sequence[str] = (),
 ) -> pa.Schema:
     """Schema of ``RUN/candidates``.
@@ -58,12 +59,14 @@ def candidates_schema(
     precision : ``float32`` or ``float64``, the type of ``score``.
     facts : method and parameters that produced the table, stored in the file metadata.
     meaning : what a score is.
+    several_restarts : whether a query has a result for each of several restart probabilities.
     columns : names of further columns, in their order.
     """
     further = {field.name: field for field in _further_columns(node_type)}
     return pa.schema(
         [
             _field("query_id", query_type, "id of the query, as given"),
+            *_restart_column(several_restarts),
             _field("rank", pa.int32(), "position of the candidate in its query", unit="1 = best"),
             _field("node_id", node_type, "id of the candidate, as given in the edge list"),
             _field(
@@ -101,11 +104,17 @@ def _further_columns(node_type: pa.DataType) -> tuple[pa.Field, ...]:
     )
 
 
-def queries_schema(*, query_type: pa.DataType, facts: Mapping[str, Any]) -> pa.Schema:
+def _restart_column(several: bool) -> tuple[pa.Field, ...]:
+    field = _field("restart", pa.float64(), "restart probability of this result", unit="probability")
+    return (field,) if several else ()
+
+
+def queries_schema(*, query_type: pa.DataType, facts: Mapping[str, Any], several_restarts: bool = False) -> pa.Schema:
     """Schema of ``RUN/queries``; columns that the method does not measure are null."""
     return pa.schema(
         [
             _field("query_id", query_type, "id of the query, as given"),
+            *_restart_column(several_restarts),
             _field("method", pa.string(), "the method that ran"),
             _field("status", pa.string(), "how the query ended: ok, no_valid_seeds, not_converged, failed"),
             _field(

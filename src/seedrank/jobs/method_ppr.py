@@ -15,10 +15,11 @@ from seedrank.jobs.outcome import Outcome, Requirements
 from seedrank.jobs.prepare import adjacency, block_size, memory_budget, type_weights
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet
-from seedrank.kernels.backend import Backend, create_backend, resolve_backend
-from seedrank.kernels.block_result import CERTIFICATES
+from seedrank.kernels.backend import Backend, QueryBlock, SummingBackend, create_backend, resolve_backend
+from seedrank.kernels.block_result import CERTIFICATES, BlockResult, interleaved
 from seedrank.kernels.block_size import choose_block_size
 from seedrank.kernels.ppr import personalized_pagerank
+from seedrank.kernels.ppr_shared import personalized_pageranks
 from seedrank.kernels.relaxation import Relaxation, choose_relaxation
 from seedrank.kernels.transition import build_transition
 
@@ -29,7 +30,7 @@ def ppr_requirements(options: ScoreOptions, nodes: int) -> Requirements:
     backend = create_backend(decision.name)
     return Requirements(
         decision=decision,
-        bytes_per_query=backend.bytes_per_query(nodes, options.precision),
+        bytes_per_query=backend.bytes_per_query(nodes, options.precision, sums=_sums(options)),
         widest=backend.widest_block(nodes, options.precision),
     )
 
@@ -50,7 +51,8 @@ def start_ppr(store: GraphStore, query_set: QuerySet, options: ScoreOptions, sto
             adjacency(store.by_destination),
             direction=options.direction,
             type_weights=type_weights(options, store.facts.edge_types),
-            dangling=options.dangling,
+            # Several restart probabilities share vectors that know none: what would go back to the seeds is dropped.
+            dangling="drop" if _sums(options) and options.dangling == "seeds" else options.dangling,
         )
     with stopwatch.stage("load_backend"):
         needs = ppr_requirements(options, transition.nodes)
@@ -60,26 +62,41 @@ def start_ppr(store: GraphStore, query_set: QuerySet, options: ScoreOptions, sto
         if budget < needs.bytes_per_query:
             # Refuses, before the probe of the solver takes the memory.
             choose_block_size(needs.bytes_per_query, budget, queries=len(query_set))
-        relaxation = choose_relaxation(
-            backend,
-            transition,
-            restart=options.restart_probability,
-            tolerance=options.tolerance,
-            max_iterations=options.max_iterations,
-            symmetric=options.direction == "both",
-            stop=options.stop,
-        )
+        relaxation = None
+        if not _sums(options):
+            relaxation = choose_relaxation(
+                backend,
+                transition,
+                restart=options.restart_probability,
+                tolerance=options.tolerance,
+                max_iterations=options.max_iterations,
+                symmetric=options.direction == "both",
+                stop=options.stop,
+            )
         record = BackendRecord(
             name=needs.decision.name,
             requested=needs.decision.requested,
             reason=needs.decision.reason,
             precision=options.precision,
-            solver="steps" if relaxation is None else f"sweeps (factor {relaxation.factor:.4f})",
+            solver=_solver(options, relaxation),
             block_size=block_size(options, needs, budget=budget, queries=len(query_set)),
             bytes_per_query=needs.bytes_per_query,
             memory_budget_bytes=budget,
         )
-    return PprRunner(record, backend, relaxation, store, query_set, options)
+    loses_mass = transition.dangling == "drop" and len(transition.dangling_nodes) > 0
+    return PprRunner(record, backend, relaxation, loses_mass, store, query_set, options)
+
+
+def _sums(options: ScoreOptions) -> int:
+    """How many sums of vectors a block keeps: one for each of several restart probabilities."""
+    count = len(options.restart_probabilities)
+    return count if count > 1 else 0
+
+
+def _solver(options: ScoreOptions, relaxation: Relaxation | None) -> str:
+    if _sums(options):
+        return f"steps, shared by {_sums(options)} restart probabilities"
+    return "steps" if relaxation is None else f"sweeps (factor {relaxation.factor:.4f})"
 
 
 @dataclass(frozen=True)
@@ -89,6 +106,7 @@ class PprRunner:
     backend: BackendRecord
     machine: Backend
     relaxation: Relaxation | None
+    loses_mass: bool
     store: GraphStore
     query_set: QuerySet
     options: ScoreOptions
@@ -101,20 +119,7 @@ class PprRunner:
         KernelError
             A self-check of the backend failed.
         """
-        options = self.options
-        result = personalized_pagerank(
-            self.machine,
-            self.query_set.block(queries),
-            restart=options.restart_probability,
-            max_iterations=options.max_iterations,
-            tolerance=options.tolerance,
-            k=max(1, min(options.top_k, self.store.facts.nodes)),
-            eligible=self.query_set.eligible,
-            min_score=options.min_score,
-            precision=options.precision,
-            stop=options.stop,
-            relaxation=self.relaxation,
-        )
+        result = self._score(self.query_set.block(queries))
         filled = np.arange(result.nodes.shape[1]) < result.counts[:, None]
         return Outcome(
             status=np.where(result.converged, "ok", "not_converged").astype(object),
@@ -126,4 +131,37 @@ class PprRunner:
                 "error_bound": pa.array(result.error_bound),
                 "certificate": pa.array([CERTIFICATES[code] for code in result.certificate], pa.string()),
             },
+        )
+
+    def _score(self, block: QueryBlock) -> BlockResult:
+        options = self.options
+        k = max(1, min(options.top_k, self.store.facts.nodes))
+        if _sums(options):
+            assert isinstance(self.machine, SummingBackend)
+            return interleaved(
+                personalized_pageranks(
+                    self.machine,
+                    block,
+                    restarts=options.restart_probabilities,
+                    max_iterations=options.max_iterations,
+                    tolerance=options.tolerance,
+                    k=k,
+                    eligible=self.query_set.eligible,
+                    min_score=options.min_score,
+                    precision=options.precision,
+                    loses_mass=self.loses_mass,
+                )
+            )
+        return personalized_pagerank(
+            self.machine,
+            block,
+            restart=options.restart_probability,
+            max_iterations=options.max_iterations,
+            tolerance=options.tolerance,
+            k=k,
+            eligible=self.query_set.eligible,
+            min_score=options.min_score,
+            precision=options.precision,
+            stop=options.stop,
+            relaxation=self.relaxation,
         )

@@ -80,5 +80,6 @@ def table_facts(options: ScoreOptions) -> dict[str, Any]:
     values = options.model_dump(mode="json")
     own = {name: values[name] for name in sorted(METHODS[options.method].options - {"damping"})}
     if "restart" in own:
-        own["restart"] = options.restart_probability
+        several = options.restart_probabilities
+        own["restart"] = list(several) if len(several) > 1 else several[0]
     return {**{name: values[name] for name in ("method", "direction", "precision", "top_k")}, **own}

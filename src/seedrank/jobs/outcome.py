@@ -16,7 +16,7 @@ from seedrank.kernels.backend import BackendDecision
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a method found for the B queries of a block.
+    """What a method found for the B queries of a block; under several restart probabilities each has a row for each.
 
     Attributes
     ----------

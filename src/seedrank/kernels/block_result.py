@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
@@ -54,6 +54,17 @@ class BlockResult:
     converged: BoolArray
     stopped: BoolArray
     certificate: Int8Array
+
+
+def interleaved(results: Sequence[BlockResult]) -> BlockResult:
+    """One result in place of J for the same queries: row ``q * J + j`` is query q of result j."""
+    if len(results) == 1:
+        return results[0]
+    stacked = {
+        field.name: np.stack([getattr(result, field.name) for result in results], axis=1)
+        for field in fields(BlockResult)
+    }
+    return BlockResult(**{name: values.reshape(-1, *values.shape[2:]) for name, values in stacked.items()})
 
 
 @dataclass(frozen=True)
