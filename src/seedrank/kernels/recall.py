@@ -130,13 +130,14 @@ class RecallResult:
 
     @property
     def truncated(self) -> BoolArray:
-        """bool (B): a limit other than ``max_hops`` ended the query early."""
+        """Whether a limit other than ``max_hops`` ended the query early (B)."""
         return self.limit > LIMITS.index("max_hops")
 
     @property
     def timed_out(self) -> BoolArray:
-        """bool (B): the stop flag ended the query early."""
-        return self.limit == LIMITS.index("timeout_s")
+        """Whether the stop flag ended the query early (B)."""
+        timed_out: BoolArray = self.limit == LIMITS.index("timeout_s")
+        return timed_out
 
     @classmethod
     def empty(cls, width: int, k: int, precision: Precision) -> RecallResult:
