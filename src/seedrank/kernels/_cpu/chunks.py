@@ -1,0 +1,56 @@
+"""Queries on several threads: each takes the next few until none are left."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+LARGEST_CHUNK = 16
+"""Queries that a thread takes at once: few, because one of them may take as long as all others together."""
+
+Work = Callable[[int, int], None]
+
+
+def run_in_chunks(count: int, begin: Callable[[], Work], *, threads: int) -> None:
+    """Do the work for the queries ``0 … count - 1`` on some threads.
+
+    The compiled functions that the work calls release the global lock, so other Python threads (clocks, signal
+    handlers) go on meanwhile. An error or an interrupt ends the rest after the chunks that are under way.
+
+    Parameters
+    ----------
+    count : int
+    begin : callable
+        Called once by every thread; returns the function that does the work for ``first … last - 1`` with memory of
+        its own.
+    threads : int
+        >= 1
+    """
+    size = max(1, min(LARGEST_CHUNK, count // (4 * threads)))
+    chunks = iter(range(0, count, size))
+    lock = threading.Lock()
+    ended = threading.Event()
+
+    def run() -> None:
+        work = begin()
+        try:
+            while not ended.is_set():
+                with lock:
+                    first = next(chunks, None)
+                if first is None:
+                    return
+                work(first, min(first + size, count))
+        except BaseException:
+            ended.set()
+            raise
+
+    if threads == 1 or count <= size:
+        run()
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for future in [pool.submit(run) for _ in range(threads)]:
+                future.result()
+        finally:
+            ended.set()
