@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 
 from seedrank.kernels.arrays import Int32Array, Int64Array
+from seedrank.kernels.paths import PathTable
 from seedrank.kernels.recall import LIMITS, RecallQueries, RecallResult
 from seedrank.kernels.recall_graph import RecallGraph, build_recall_graph
 from seedrank.testing.harness import KernelGraph
+from seedrank.testing.reference_paths import ReferenceStep
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,20 @@ def recalled(graph: KernelGraph, result: RecallResult) -> list[RecalledQuery]:
         visited = int(result.visited_nodes[query]), int(result.visited_edges[query])
         queries.append(RecalledQuery(candidates, *visited, LIMITS[result.limit[query]]))
     return queries
+
+
+def table_paths(graph: KernelGraph, table: PathTable) -> list[list[ReferenceStep] | None]:
+    """Translate paths back to ids: the steps of each, None where there is no path."""
+    ids = [graph.ids[rank] for rank in graph.adjacency.order]
+    names = [None] * len(table.source) if table.types is None else [graph.type_names[code] for code in table.types]
+    steps = [
+        ReferenceStep(ids[source], ids[target], name, float(weight), bool(against))
+        for source, target, name, weight, against in zip(
+            table.source, table.target, names, table.weights, table.reversed, strict=True
+        )
+    ]
+    parts = [steps[first:last] for first, last in pairwise(table.offsets.tolist())]
+    return [None if hops < 0 else part for hops, part in zip(table.hops.tolist(), parts, strict=True)]
 
 
 def _offsets(lists: Sequence[Collection[Any]]) -> Int64Array:
