@@ -78,7 +78,7 @@ class StopFlags:
     ----------
     stop : uint8 (B)
         Another thread may set an element to 1 at any time: that query ends at its next check, with what it has; one
-        that has not begun returns nothing. A query that has ended already does not notice.
+        that has not begun has its anchors at most. A query that has ended already does not notice.
     started : uint8 (B)
         The kernel sets an element to 1 when it begins the query.
     """

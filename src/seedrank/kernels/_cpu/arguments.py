@@ -43,10 +43,11 @@ def limit_arguments(limits: RecallLimits) -> tuple[int, int, int]:
 
 
 def filter_arguments(eligible: BoolArray | None, min_score: float, precision: Precision) -> tuple[Any, ...]:
-    """Eligible nodes (of length 0: all) and the lowest score that counts, which is above 0."""
+    """Eligible nodes (of length 0: all), the lowest score that counts, and the smallest positive number."""
     kind = np.dtype(precision).type
     mask = np.zeros(0, dtype=np.bool_) if eligible is None else eligible
-    return read_only(mask), max(kind(min_score), np.nextafter(kind(0), kind(1)))
+    smallest = np.nextafter(kind(0), kind(1))
+    return read_only(mask), max(kind(min_score), smallest), smallest
 
 
 def flag_arguments(flags: StopFlags | None, width: int) -> tuple[Any, ...]:

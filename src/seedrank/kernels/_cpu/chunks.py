@@ -5,6 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from seedrank.kernels._cpu import arguments
+from seedrank.kernels.arrays import BoolArray, Precision
+from seedrank.kernels.recall import RecallLimits, RecallQueries, RecallResult, StopFlags
+from seedrank.kernels.recall_graph import RecallGraph
 
 LARGEST_CHUNK = 16
 """Queries that a thread takes at once: few, because one of them may take as long as all others together."""
@@ -54,3 +60,38 @@ def run_in_chunks(count: int, begin: Callable[[], Work], *, threads: int) -> Non
                 future.result()
         finally:
             ended.set()
+
+
+def run_traversal(
+    traverse: Callable[..., None],
+    new_memory: Callable[[int], Any],
+    graph: RecallGraph,
+    queries: RecallQueries,
+    options: tuple[float | int, ...],
+    *,
+    limits: RecallLimits,
+    k: int,
+    eligible: BoolArray | None,
+    min_score: float,
+    precision: Precision,
+    threads: int,
+    flags: StopFlags | None,
+) -> RecallResult:
+    """Run one of the compiled traversals over a block of queries; `options` are its own."""
+    result = RecallResult.empty(queries.width, k, precision)
+    shared = (
+        arguments.row_arguments(graph.rows),
+        arguments.read_only(graph.order),
+        arguments.query_arguments(queries),
+        (*options, *arguments.limit_arguments(limits)),
+        arguments.filter_arguments(eligible, min_score, precision),
+        arguments.flag_arguments(flags, queries.width),
+        arguments.result_arguments(result),
+    )
+
+    def begin() -> Work:
+        memory = new_memory(graph.nodes)
+        return lambda first, last: traverse(first, last, *shared, memory)
+
+    run_in_chunks(queries.width, begin, threads=threads)
+    return result

@@ -141,15 +141,11 @@ def walk_queries(
         exclusions.
     setting : tuple
         Steps; the largest draw that restarts (uint64); most hops, visited nodes and visited edges.
-    filters : tuple
-        Eligible nodes (n) or of length 0; least score, in the precision of the scores.
-    flags : tuple
-        stop (B), started (B).
-    result : tuple
-        nodes, scores, hops, anchors, visit counts (B, k); counts, visited nodes, visited edges, limit (B).
+    filters, flags, result : tuple
+        See `seedrank.kernels._cpu.arguments`.
     """
     offsets, anchors, exclude_offsets, exclude_nodes = queries[0], queries[1], queries[4], queries[5]
-    eligible, least = filters
+    eligible, least, _ = filters
     stop, started = flags
     out_nodes, out_scores, out_hops, out_anchors, out_visits, out_counts, out_visited, out_edges, out_limit = result
     k = out_nodes.shape[1]
