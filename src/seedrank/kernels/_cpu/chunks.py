@@ -1,4 +1,4 @@
-"""Queries on several threads: each takes the next few until none are left."""
+"""Work on several threads: each takes the next few queries (or nodes) until none are left."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from seedrank.kernels.arrays import BoolArray, Precision
 from seedrank.kernels.recall import RecallLimits, RecallQueries, RecallResult, StopFlags
 from seedrank.kernels.recall_graph import RecallGraph
 
-LARGEST_CHUNK = 16
+MOST_QUERIES = 16
 """Queries that a thread takes at once: few, because one of them may take as long as all others together."""
 
 Work = Callable[[int, int], None]
 
 
-def run_in_chunks(count: int, begin: Callable[[], Work], *, threads: int) -> None:
-    """Do the work for the queries ``0 … count - 1`` on some threads.
+def run_in_chunks(count: int, begin: Callable[[], Work], *, threads: int, most: int = MOST_QUERIES) -> None:
+    """Do the work for the queries (or nodes) ``0 … count - 1`` on some threads.
 
     The compiled functions that the work calls release the global lock, so other Python threads (clocks, signal
     handlers) go on meanwhile. An error or an interrupt ends the rest after the chunks that are under way.
@@ -32,8 +32,10 @@ def run_in_chunks(count: int, begin: Callable[[], Work], *, threads: int) -> Non
         its own.
     threads : int
         >= 1
+    most : int
+        Queries (or nodes) that a thread takes at once, at most.
     """
-    size = max(1, min(LARGEST_CHUNK, count // (4 * threads)))
+    size = max(1, min(most, count // (4 * threads)))
     chunks = iter(range(0, count, size))
     lock = threading.Lock()
     ended = threading.Event()
