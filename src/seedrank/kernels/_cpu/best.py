@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from seedrank.kernels._cpu.borrowed import borrowed
 from seedrank.kernels._cpu.compiled import compiled
 
 
@@ -31,6 +32,7 @@ def offer(scores: Any, ranks: Any, items: Any, count: int, score: Any, rank: int
     int
         Candidates in the heap now, at most k.
     """
+    scores, ranks, items = borrowed((scores, ranks, items))
     if count < scores.shape[0]:
         at = count
         while at > 0:
@@ -49,6 +51,7 @@ def offer(scores: Any, ranks: Any, items: Any, count: int, score: Any, rank: int
 @compiled()
 def sort_best(scores: Any, ranks: Any, items: Any, count: int) -> None:
     """Turn the heap into a ranking: score descending, then tie rank ascending."""
+    scores, ranks, items = borrowed((scores, ranks, items))
     for last in range(count - 1, 0, -1):
         score, rank, item = scores[last], ranks[last], items[last]
         scores[last], ranks[last], items[last] = scores[0], ranks[0], items[0]
@@ -58,6 +61,7 @@ def sort_best(scores: Any, ranks: Any, items: Any, count: int) -> None:
 @compiled()
 def _sink(scores: Any, ranks: Any, items: Any, count: int, score: Any, rank: int, item: int) -> None:
     """Put a candidate in the place of the first of `count`, and restore the order of the heap."""
+    scores, ranks, items = borrowed((scores, ranks, items))
     at = 0
     while True:
         below = 2 * at + 1

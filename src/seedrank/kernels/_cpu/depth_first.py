@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from seedrank.kernels._cpu.borrowed import borrowed
 from seedrank.kernels._cpu.compiled import compiled
 from seedrank.kernels._cpu.neighbors import next_neighbor, row_bounds
 from seedrank.kernels._cpu.reached import cut_by_hops, new_reached, rank_reached, reach, reach_again, slot_of, start_at
@@ -49,6 +50,7 @@ def _explore(query: int, rows: Any, ranks: Any, start: Any, limits: Any, stop: A
     count, edges, limit : int
         Nodes reached, anchors included; edges followed; the limit that ended it, or 0.
     """
+    rows, ranks, start, stop, memory = borrowed((rows, ranks, start, stop, memory))
     most_hops, most_nodes, most_edges = limits
     reached, followed, other_followed, stack, place, other_place = memory
     slots, found, hops = reached[:3]
@@ -96,6 +98,7 @@ def _explore(query: int, rows: Any, ranks: Any, start: Any, limits: Any, stop: A
 @compiled()
 def _measure(rows: Any, ranks: Any, anchors: int, count: int, memory: Any) -> None:
     """Put hops, origins and counts right: those of the shortest ways along the edges that were followed."""
+    rows, ranks, memory = borrowed((rows, ranks, memory))
     reached, followed, other_followed, queue = memory[:4]
     slots, found, hops = reached[:3]
     hops[anchors:count] = -1
@@ -134,8 +137,9 @@ def traverse_queries(
 
     Arguments as `seedrank.kernels._cpu.arguments` makes them; `setting` is the decay and the three limits.
     """
+    rows, ranks, queries, filters, result, memory = borrowed((rows, ranks, queries, filters, result, memory))
     anchor_offsets, anchors = queries[:2]
-    stop, started = flags
+    stop, started = borrowed(flags)
     visited, visited_edges, limit_met = result[6:]
     decay, limits = setting[0], setting[1:]
     reached = memory[0]

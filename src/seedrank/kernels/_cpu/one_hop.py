@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from seedrank.kernels._cpu.borrowed import borrowed
 from seedrank.kernels._cpu.compiled import compiled
 from seedrank.kernels._cpu.neighbors import row_bounds
 from seedrank.kernels._cpu.reached import rank_reached, reach, reach_again, slot_of, start_at
@@ -19,6 +20,7 @@ _MAX_NODES, _MAX_EDGES, _STOPPED = (
 @compiled()
 def _is_among(neighbors: Any, ranks: Any, first: Any, last: Any, node: Any) -> bool:
     """Whether a stretch of entries, sorted by tie rank, holds a node."""
+    neighbors, ranks = borrowed((neighbors, ranks))
     end = last
     while first < last:
         middle = (first + last) // 2
@@ -38,6 +40,7 @@ def _next_in_turn(rows: Any, ranks: Any, anchor: Any, place: Any) -> Any:
     place : int64 (3)
         Where the two stretches of edges go on, and the direction whose turn it is.
     """
+    rows, ranks, place = borrowed((rows, ranks, place))
     first, last, other_first, other_last = row_bounds(rows, anchor)
     while place[0] < last or place[1] < other_last:
         side = place[2]
@@ -68,6 +71,7 @@ def _take(query: int, rows: Any, ranks: Any, start: Any, setting: Any, stop: Any
     count, edges, limit : int
         Nodes reached, anchors included; edges followed; the limit that was met, or 0.
     """
+    rows, ranks, start, stop, reached = borrowed((rows, ranks, start, stop, reached))
     _, per_seed, _, most_nodes, most_edges = setting
     slots, found = reached[0], reached[1]
     anchors = start.shape[0]
@@ -121,8 +125,9 @@ def expand_queries(
     Arguments as `seedrank.kernels._cpu.arguments` makes them; `setting` is the decay, the most neighbours of an anchor,
     and the three limits, of which the first is not used; `memory` is that of `new_reached`.
     """
+    rows, ranks, queries, filters, result, memory = borrowed((rows, ranks, queries, filters, result, memory))
     anchor_offsets, anchors = queries[:2]
-    stop, started = flags
+    stop, started = borrowed(flags)
     visited, visited_edges, limit_met = result[6:]
     for query in range(begin, end):
         started[query] = 1

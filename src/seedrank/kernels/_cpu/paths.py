@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from seedrank.kernels._cpu.borrowed import borrowed
 from seedrank.kernels._cpu.compiled import compiled
 from seedrank.kernels._cpu.neighbors import next_neighbor, row_bounds
 
@@ -48,6 +49,7 @@ def _add(search: Any, count: Any, node: Any, parent: Any) -> Any:
 @compiled()
 def _entries(rows: Any, search: Any, level: int) -> int:
     """Edges that leave the nodes of a level."""
+    rows, search = borrowed((rows, search))
     total = 0
     for slot in range(search[3][level], search[3][level + 1]):
         first, last, other_first, other_last = row_bounds(rows, search[1][slot])
@@ -62,6 +64,7 @@ def _expand(rows: Any, ranks: Any, search: Any, level: int) -> None:
     A node is found first from the first of its possible parents; if slots of this level are in the order of the
     smallest paths (compared node by node by tie rank) to it, so are those of the next, and `parents` are those paths.
     """
+    rows, ranks, search = borrowed((rows, ranks, search))
     found, starts = search[1], search[3]
     count = starts[level + 1]
     for slot in range(starts[level], starts[level + 1]):
@@ -80,6 +83,7 @@ def _meeting(ahead: Any, depth: int, back: Any, level: int) -> int:
     As long as no path was found that is shorter, a common node can only be on the last level of either search; the
     last level of the search from the target is given and is the one to look through where it is smaller.
     """
+    ahead, back = borrowed((ahead, back))
     starts, back_starts = ahead[3], back[3]
     back_count = back_starts[level + 1]
     if starts[depth + 1] - starts[depth] <= back_count - back_starts[level]:
@@ -117,6 +121,7 @@ def _search(rows: Any, incoming: Any, ranks: Any, ahead: Any, depth: int, back: 
     slot : int
         Where they meet, in the search from the anchors.
     """
+    rows, incoming, ranks, ahead, back = borrowed((rows, incoming, ranks, ahead, back))
     starts, back_starts = ahead[3], back[3]
     slot = _slot(ahead, starts[depth + 1], target)
     if slot >= 0:
@@ -158,6 +163,7 @@ def find_paths(rows: Any, incoming: Any, ranks: Any, anchors: Any, targets: Any,
     nodes : int32
         The hops + 1 nodes of every path, one path after the other.
     """
+    rows, incoming, ranks, ahead, back = borrowed((rows, incoming, ranks, ahead, back))
     hops = np.empty(targets.shape[0], np.int32)
     nodes = np.empty(16, np.int32)
     end = 0
@@ -191,6 +197,7 @@ def find_paths(rows: Any, incoming: Any, ranks: Any, anchors: Any, targets: Any,
 @compiled()
 def _step_towards(rows: Any, ranks: Any, node: int, back: Any, level: int) -> Any:
     """The neighbour of lowest tie rank among those on a level of the search from the target; there is one."""
+    rows, ranks, back = borrowed((rows, ranks, back))
     first, last, other_first, other_last = row_bounds(rows, node)
     while True:
         neighbor, first, other_first = next_neighbor(rows, ranks, first, last, other_first, other_last)
@@ -217,6 +224,7 @@ def heaviest_entries(
     entries : int64 (s)
         Filled with positions in `neighbors`.
     """
+    offsets, neighbors, weights, ranks = borrowed((offsets, neighbors, weights, ranks))
     for i in range(sources.shape[0]):
         first, end = offsets[sources[i]], offsets[sources[i] + 1]
         last = end

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from seedrank.kernels._cpu.best import offer, sort_best
+from seedrank.kernels._cpu.borrowed import borrowed
 from seedrank.kernels._cpu.compiled import compiled
 from seedrank.kernels._cpu.neighbors import row_bounds
 
@@ -42,7 +43,7 @@ def slot_of(slots: Any, found: Any, count: Any, node: Any) -> Any:
 @compiled()
 def start_at(anchors: Any, reached: Any) -> int:
     """Begin with the anchors, by ascending tie rank; returns their number."""
-    slots, found, hops, origins, counts = reached
+    anchors, (slots, found, hops, origins, counts) = borrowed((anchors, reached))
     for place in range(anchors.shape[0]):
         slots[anchors[place]], found[place] = place, anchors[place]
         hops[place], origins[place], counts[place] = 0, place, 1
@@ -70,7 +71,7 @@ def reach_again(reached: Any, slot: Any, parent: Any) -> None:
 @compiled()
 def cut_by_hops(rows: Any, reached: Any, count: int, most_hops: int) -> bool:
     """Whether a node at the hop limit has an edge, which was not followed then."""
-    _, found, hops, _, _ = reached
+    rows, (_, found, hops, _, _) = borrowed((rows, reached))
     for slot in range(count):
         if hops[slot] == most_hops:
             first, last, other_first, other_last = row_bounds(rows, found[slot])
@@ -95,6 +96,7 @@ def rank_reached(
     queries, filters, result : tuple
         See `seedrank.kernels._cpu.arguments`.
     """
+    reached, ranks, queries, filters, result = borrowed((reached, ranks, queries, filters, result))
     anchor_offsets, anchors, exclude_offsets, exclude_nodes = queries
     eligible, least, smallest = filters
     out_nodes, out_scores, out_hops, out_anchors, out_counts, out_found = result[:6]

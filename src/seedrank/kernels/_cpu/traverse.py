@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from seedrank.kernels._cpu.arguments import NO_LIMIT
+from seedrank.kernels._cpu.borrowed import borrowed
 from seedrank.kernels._cpu.compiled import compiled
 from seedrank.kernels._cpu.neighbors import next_neighbor, row_bounds
 from seedrank.kernels._cpu.reached import cut_by_hops, new_reached, rank_reached, reach, reach_again, slot_of, start_at
@@ -53,6 +54,7 @@ def _turn(slot: Any, rows: Any, ranks: Any, level_end: int, whole: bool, budget:
     limit : int
         The limit that did not allow the turn, or 0.
     """
+    rows, ranks, memory = borrowed((rows, ranks, memory))
     reached, place, other_place = memory
     slots, found = reached[0], reached[1]
     count, edges = so_far
@@ -95,6 +97,7 @@ def _traverse(query: int, rows: Any, ranks: Any, start: Any, limits: Any, stop: 
     count, edges, limit : int
         Nodes reached, anchors included; edges followed; the limit that was met, or 0.
     """
+    rows, ranks, stop, memory = borrowed((rows, ranks, stop, memory))
     most_hops, most_nodes, most_edges = limits
     reached, place, other_place = memory
     found: Any = reached[1]
@@ -141,8 +144,9 @@ def traverse_queries(
 
     Arguments as `seedrank.kernels._cpu.arguments` makes them; `setting` is the decay and the three limits.
     """
+    rows, ranks, queries, filters, result, memory = borrowed((rows, ranks, queries, filters, result, memory))
     anchor_offsets, anchors = queries[:2]
-    stop, started = flags
+    stop, started = borrowed(flags)
     visited, visited_edges, limit_met = result[6:]
     for query in range(begin, end):
         started[query] = 1

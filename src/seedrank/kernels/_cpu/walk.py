@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from seedrank.kernels._cpu.best import offer, sort_best
+from seedrank.kernels._cpu.borrowed import borrowed
 from seedrank.kernels._cpu.compiled import compiled
 from seedrank.kernels._cpu.philox import random_pair, scaled
 from seedrank.kernels._cpu.visits import new_visits, place_of, with_room
@@ -73,13 +74,14 @@ def _walk(query: int, rows: Any, queries: Any, setting: Any, stop: Any, table: A
         As given, or enlarged.
     entries, visited nodes, visited edges, limit : int
     """
+    rows, queries, stop = borrowed((rows, queries, stop))
     offsets, anchors, query_keys, anchor_keys = queries[:4]
     steps, restart, most_hops, most_nodes, most_edges = setting
     start, streams = anchors[offsets[query] : offsets[query + 1]], anchor_keys[offsets[query] : offsets[query + 1]]
     walkers = start.shape[0]
     position, hop = start.astype(np.int64), np.zeros(walkers, np.int64)
     table = with_room(table, 0, walkers)
-    places, keys, visits, hops = table
+    places, keys, visits, hops = borrowed(table)
     places[:] = -1
     entries, visited, edges, limit = 0, 0, 0, 0
     for walker in range(walkers):
@@ -90,7 +92,7 @@ def _walk(query: int, rows: Any, queries: Any, setting: Any, stop: Any, table: A
         if stop[query]:
             return table, entries, visited, edges, _STOPPED
         table = with_room(table, entries, 2 * walkers)
-        places, keys, visits, hops = table
+        places, keys, visits, hops = borrowed(table)
         for walker in range(walkers):
             restart_draw, choice_draw = random_pair(query_keys[query], streams[walker], np.uint64(step))
             node: Any = np.int64(start[walker])
@@ -144,6 +146,7 @@ def walk_queries(
     filters, flags, result : tuple
         See `seedrank.kernels._cpu.arguments`.
     """
+    rows, ranks, queries, filters, flags, result = borrowed((rows, ranks, queries, filters, flags, result))
     offsets, anchors, exclude_offsets, exclude_nodes = queries[0], queries[1], queries[4], queries[5]
     eligible, least, _ = filters
     stop, started = flags
@@ -156,7 +159,7 @@ def walk_queries(
         started[query] = 1
         table, entries, visited, edges, limit = _walk(query, rows, queries, setting, stop, table)
         out_visited[query], out_edges[query], out_limit[query] = visited, edges, limit
-        places, keys, visits, hops = table
+        places, keys, visits, hops = borrowed(table)
         # The entry of each node gets the most visits of a walker; equal ones leave it to the lowest anchor.
         winner = np.zeros(entries, np.int64)
         for entry in range(entries):

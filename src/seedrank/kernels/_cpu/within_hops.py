@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from seedrank.kernels._cpu.borrowed import borrowed
 from seedrank.kernels._cpu.compiled import compiled
 from seedrank.kernels._cpu.neighbors import row_bounds
 
@@ -13,6 +14,7 @@ from seedrank.kernels._cpu.neighbors import row_bounds
 @compiled()
 def edges_of(rows: Any, nodes: Any) -> int:
     """Edges that leave some nodes."""
+    rows, nodes = borrowed((rows, nodes))
     total = 0
     for node in nodes:
         first, last, other_first, other_last = row_bounds(rows, node)
@@ -33,6 +35,7 @@ def push(rows: Any, nodes: Any, fresh: Any, reached: Any, coming: Any) -> None:
     fresh, reached, coming : uint64 (n)
         Bits of the last level, of all levels, and of the next.
     """
+    rows, nodes, fresh, reached, coming = borrowed((rows, nodes, fresh, reached, coming))
     _, neighbors, _, other_neighbors, _ = rows
     for node in nodes:
         first, last, other_first, other_last = row_bounds(rows, node)
@@ -53,6 +56,7 @@ def pull(incoming: Any, every: Any, fresh: Any, reached: Any, coming: Any, begin
     every : uint64
         The bits of all queries: a node that has them, or is getting them, needs no more.
     """
+    incoming, fresh, reached, coming = borrowed((incoming, fresh, reached, coming))
     _, neighbors, _, other_neighbors, _ = incoming
     for node in range(begin, end):
         missing = every & ~reached[node]
