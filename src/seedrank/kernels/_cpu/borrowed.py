@@ -25,7 +25,8 @@ def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
         array.parent = cgutils.get_null_value(array.parent.type)
         return array._getvalue()  # noqa: SLF001  # the name that Numba gives it
     if isinstance(kind, types.BaseTuple):
-        for place, element in enumerate(kind.types):
+        elements: Any = kind
+        for place, element in enumerate(elements):
             plain = _without_owner(context, builder, element, builder.extract_value(value, place))
             value = builder.insert_value(value, plain, place)
     return value
