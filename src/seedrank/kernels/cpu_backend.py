@@ -273,6 +273,8 @@ class CpuBackend:
             ranks=graph.ranks,
             eligible=None if eligible is None else eligible[layout.node_at],
             excluded=excluded,
+            reachable=None if query.reachable is None else query.reachable[layout.node_at],
+            bits=columns,
             k=k,
             min_score=min_score,
             threads=self._threads,
