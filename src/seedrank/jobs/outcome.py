@@ -35,6 +35,20 @@ class Outcome:
     query_columns: Mapping[str, pa.Array]
     candidate_columns: Mapping[str, pa.Array] = field(default_factory=dict)
 
+    @classmethod
+    def too_late(cls, queries: int) -> Outcome:
+        """Queries that the deadline of the job left untouched."""
+        return cls(
+            status=np.full(queries, "timed_out", dtype=object),
+            counts=np.zeros(queries, dtype=np.int32),
+            nodes=np.zeros(0, dtype=np.int32),
+            scores=np.zeros(0),
+            query_columns={
+                "budget_hit": pa.repeat(pa.scalar("deadline_s"), queries),
+                "truncated": pa.repeat(pa.scalar(True), queries),
+            },
+        )
+
 
 class Runner(Protocol):
     """A method that is ready to score: graph loaded, block size fixed."""
