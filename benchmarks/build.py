@@ -5,7 +5,8 @@
 
 The bare baseline is ``pyarrow.parquet.read_table`` and one ``ChunkedArray.dictionary_encode`` of both columns: no
 sorting, no duplicates, no CSR, nothing written. Both run in turns in one process, the minimum of each counts. The
-data is synthetic (benchmarks/generate.py). Needs a POSIX system (``wait4``). Nothing is asserted.
+data is synthetic (benchmarks/generate.py). Needs a POSIX system (``wait4``). Nothing is asserted. Written to
+``results/build.json``, of fewer rows than the default to ``build-quick.json``.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 # The children's peaks start from the memory of this process: NumPy and pyarrow are imported after them.
 from memory import generate, seedrank
 
 INT64, STRING = "int64", "string"
+FULL_ROWS = 1 << 24
 
 
 def bare(edges: Path) -> dict[str, float]:
@@ -63,8 +66,8 @@ def show(seconds: dict[str, float]) -> str:
     return ", ".join(f"{stage} {value:.2f}" for stage, value in seconds.items())
 
 
-def bench(folder: Path, ids: str, *, rows: int, rounds: int, peaks: tuple[int, int]) -> None:
-    """Print times, their ratio, and the peak memory of one kind of ids."""
+def bench(folder: Path, ids: str, *, rows: int, rounds: int, peaks: tuple[int, int]) -> dict[str, Any]:
+    """Print and return times, their ratio, and the peak memory of one kind of ids."""
     edges = folder / f"{ids}.parquet"
     build(edges, folder / "graph")  # loads or compiles what is compiled
     baseline, built = [], []
@@ -74,13 +77,24 @@ def bench(folder: Path, ids: str, *, rows: int, rounds: int, peaks: tuple[int, i
     fastest_bare = min(baseline, key=lambda seconds: sum(seconds.values()))
     fastest = min(built, key=lambda seconds: seconds["total"])
     few, many = peaks
+    result = {
+        "ids": ids,
+        "rows": rows,
+        "bare": fastest_bare,
+        "build": fastest,
+        "ratio": fastest["total"] / sum(fastest_bare.values()),
+        "peak_bytes": many,
+        "bytes_an_edge": (many - few) / rows,
+    }
     print(f"{ids} ids, {rows:,} rows, minimum of {rounds} in turns (seconds)")
     print(f"    bare pyarrow: {show(fastest_bare)}")
     print(f"    build: {show(fastest)}")
-    print(f"    ratio {fastest['total'] / sum(fastest_bare.values()):.2f}")
+    print(f"    ratio {result['ratio']:.2f}")
     print(
-        f"    peak {many / 1e6:,.0f} MB, {(many - few) / rows:.0f} bytes an edge above a build of two edges", flush=True
+        f"    peak {many / 1e6:,.0f} MB, {result['bytes_an_edge']:.0f} bytes an edge above a build of two edges",
+        flush=True,
     )
+    return result
 
 
 def main() -> None:
@@ -103,8 +117,11 @@ def main() -> None:
             few_peak = seedrank("build", few, "--out", folder / f"{ids}-few-graph").peak_bytes
             many_peak = seedrank("build", many, "--out", folder / f"{ids}-graph").peak_bytes
             peaks[ids] = (few_peak, many_peak)
-        for ids in kinds:
-            bench(folder, ids, rows=chosen.rows, rounds=chosen.rounds, peaks=peaks[ids])
+        from measure import write_results  # noqa: PLC0415  # imports nothing big, but belongs after the children
+
+        rows = [bench(folder, ids, rows=chosen.rows, rounds=chosen.rounds, peaks=peaks[ids]) for ids in kinds]
+    parameters = {"scale": chosen.scale, "rows": chosen.rows, "rounds": chosen.rounds}
+    print(write_results("build" if chosen.rows >= FULL_ROWS else "build-quick", parameters, {"rows": rows}))
 
 
 if __name__ == "__main__":

@@ -53,7 +53,8 @@ def own_edges(graph: SimpleGraph) -> tuple[Int32Array, Int32Array, Literal["out"
 class Kernels:
     """The cpu backend with one graph loaded, in as many precisions as are asked for."""
 
-    def __init__(self, graph: SimpleGraph) -> None:
+    def __init__(self, graph: SimpleGraph, *, threads: int | None = None) -> None:
+        self._threads = threads
         source, target, direction = own_edges(graph)
         pair = build_adjacency(source, target, None, None, nodes=graph.nodes, duplicate_edges="sum")
         self.order, self.inverse_order = pair.order, pair.inverse_order
@@ -67,7 +68,7 @@ class Kernels:
     def backend(self, precision: Precision) -> Backend:
         """The loaded backend of a precision; loads it the first time."""
         if precision not in self._backends:
-            backend = create_backend("cpu")
+            backend = create_backend("cpu", threads=self._threads)
             backend.load(self.transition, precision=precision, order=self.order)
             self._backends[precision] = backend
         return self._backends[precision]
@@ -102,9 +103,11 @@ class Kernels:
         """Queries a block, as the job chooses it: 64, or 32 where that fits the cache better."""
         return self.backend(precision).widest_block(self.transition.nodes, precision)
 
-    def solve(self, seeds: Int32Array, setting: Setting, *, k: int = TOP_K) -> list[BlockResult]:
+    def solve(
+        self, seeds: Int32Array, setting: Setting, *, k: int = TOP_K, width: int | None = None
+    ) -> list[BlockResult]:
         """Score any number of queries, block by block; the k best without seeds."""
-        width = self.width(setting.precision)
+        width = width or self.width(setting.precision)
         return [
             self._solve_block(self.block(seeds[first : first + width]), setting, k)
             for first in range(0, len(seeds), width)

@@ -85,7 +85,7 @@ class TorchPpr(Peer):
         "10 power iterations of a block, sparse COO, float32; lost dangling mass is made up for by normalising every "
         "iteration, which on graphs with dangling nodes is another vector"
     )
-    install = "pip install torch torch-ppr  (torch from https://download.pytorch.org/whl/cpu)"
+    install = "pip install torch torch-ppr  (the CPU build of torch is enough)"
     goal = "iterations"
     block = 64
 

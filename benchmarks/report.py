@@ -1,7 +1,7 @@
 """Print the results of the benchmarks as Markdown, or put them into README.md.
 
-Reads ``results/peers.json``, ``product.json`` and ``convergence.json`` where they are; with ``--quick`` the files of
-the quick runs. ``--update`` replaces what stands between the two markers in README.md instead of printing.
+Reads the files of ``results/`` that are there; with ``--quick`` those of the quick runs. ``--update`` replaces what
+stands between the two markers in README.md instead of printing.
 """
 
 from __future__ import annotations
@@ -50,6 +50,12 @@ def where(document: Document) -> str:
     )
 
 
+def plot(name: str) -> Iterator[str]:
+    """The picture that plot.py drew, if it did."""
+    if (RESULTS / f"{name}.svg").is_file():
+        yield from ("", f"![{name}](results/{name}.svg)")
+
+
 def graph_title(graph: Document) -> str:
     """A graph's name and size."""
     kind = "undirected, both ways counted" if graph["undirected"] else "directed"
@@ -92,6 +98,7 @@ def peers(document: Document) -> Iterator[str]:
         if result["skipped"]:
             yield ""
     yield from table(["program", "computes"], [list(pair) for pair in computes.items()], column="---")
+    yield from plot("peers")
 
 
 def product(document: Document) -> Iterator[str]:
@@ -128,9 +135,43 @@ def convergence(document: Document) -> Iterator[str]:
     yield from table([*header, "bound reported", "true L1", "bound holds"], rows)
 
 
+def build(document: Document) -> Iterator[str]:
+    """One row per kind of ids."""
+    rows = [
+        [
+            row["ids"],
+            f"{row['rows']:,}",
+            f"{sum(row['bare'].values()):.2f}",
+            f"{row['build']['total']:.2f}",
+            ratio(row["ratio"]),
+            f"{row['bytes_an_edge']:.0f}",
+            ", ".join(f"{stage} {value:.2f}" for stage, value in row["build"].items() if stage != "total"),
+        ]
+        for row in document["rows"]
+    ]
+    header = ["ids", "edges", "bare pyarrow, s", "build, s", "ratio", "peak bytes an edge", "stages, s"]
+    yield from table(header, rows)
+
+
+def scaling(document: Document) -> Iterator[str]:
+    """One line per curve, and the plot."""
+    rows = [
+        [
+            curve["curve"],
+            f"{curve['exponent']:.2f}",
+            ", ".join(f"{value:,g}: {time:.3g}" for value, time in curve["milliseconds_a_query"]),
+        ]
+        for curve in document["curves"]
+    ]
+    yield from table(["growing", "exponent of the time a query", "value: ms a query"], rows, column="---")
+    yield from plot("scaling")
+
+
 SECTIONS: dict[str, tuple[str, Callable[[Document], Iterator[str]]]] = {
     "peers": ("Beside other programs", peers),
     "product": ("The product beside C", product),
+    "scaling": ("How the time of a query grows", scaling),
+    "build": ("Building a graph store", build),
     "convergence": ("Products to an L1 error of 1e-6", convergence),
 }
 

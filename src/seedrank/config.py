@@ -25,6 +25,7 @@ Normalization = Literal["sum", "none", "minmax", "max"]
 Precision = Literal["float32", "float64"]
 BackendName = Literal["auto", "cpu", "scipy"]
 Method = Literal["ppr", "walk", "bfs", "dfs", "neighbors"]
+Stop = Literal["tolerance", "top-k"]
 
 #: Restart probability of a walk that is given none: walks are for going some way, PageRank for staying near.
 WALK_RESTART = 0.2
@@ -102,17 +103,13 @@ class ScoreOptions(BuildOptions):
         description="What to compute: personalized PageRank, random walks with restart, breadth-first or depth-first "
         "traversal, or one-hop neighbors.",
     )
-    restart: Annotated[float, _option("Method")] = Field(
-        0.5,
-        ge=1e-9,
-        le=1,
-        description="Restart probability: chance to jump back to the seeds at each step; of a walk 0.2 by default.",
+    restart: Annotated[tuple[Annotated[float, Field(ge=1e-9, le=1)], ...], _option("Method")] = Field(
+        (0.5,),
+        description="Restart probability: chance to jump back to the seeds at each step; of a walk 0.2 by default. "
+        "Several, with ppr: one result for each, in one pass (repeatable).",
     )
-    damping: Annotated[float | None, _option("Method")] = Field(
-        None,
-        ge=0,
-        le=1 - 1e-9,
-        description="Damping factor, 1 - restart probability: the same setting by its other name.",
+    damping: Annotated[tuple[Annotated[float, Field(ge=0, le=1 - 1e-9)], ...], _option("Method")] = Field(
+        (), description="Damping factor, 1 - restart probability: the same setting by its other name (repeatable)."
     )
     max_iterations: Annotated[int, _option("Method", "iterations")] = Field(
         100, ge=1, le=1_000_000, description="Iterations after which a query is delivered, converged or not."
@@ -122,6 +119,11 @@ class ScoreOptions(BuildOptions):
         ge=0,
         le=2,
         description="Stop a query when its truncation bound is at most this; 0 = exactly --max-iterations.",
+    )
+    stop: Annotated[Stop, _option("Method")] = Field(
+        "tolerance",
+        description="Stop a query at --tolerance, or (top-k) as soon as its error bound proves that the set of its "
+        "--top-k candidates is final.",
     )
     dangling: Annotated[Dangling, _option("Method")] = Field(
         "seeds",
@@ -219,6 +221,13 @@ class ScoreOptions(BuildOptions):
         False, description="Exit with 6 when any query ends with a status other than ok."
     )
 
+    @field_validator("restart", "damping", mode="before")
+    @classmethod
+    def _one_is_a_list_of_one(cls, value: Any) -> Any:
+        if value is None:
+            return ()
+        return value if isinstance(value, list | tuple) else (value,)
+
     @field_validator("type_weight", "seed_source_weight")
     @classmethod
     def _weights_are_not_negative(cls, value: dict[str, float]) -> dict[str, float]:
@@ -230,19 +239,46 @@ class ScoreOptions(BuildOptions):
 
     @model_validator(mode="after")
     def _one_name_for_the_restart(self) -> ScoreOptions:
-        if self.damping is not None and "restart" in self.model_fields_set:
+        if self.damping and "restart" in self.model_fields_set:
             msg = "restart and damping are one setting (damping = 1 - restart) and both are given: give one of them"
             raise ValueError(msg)
         return self
 
+    @model_validator(mode="after")
+    def _certificates_need_a_bound(self) -> ScoreOptions:
+        if self.stop == "top-k" and self.tolerance == 0:
+            msg = "--stop top-k is given with --tolerance 0, which fixes the number of iterations: give a tolerance > 0"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _several_restarts_share_their_products(self) -> ScoreOptions:
+        given = self.damping or self.restart
+        if not given:
+            msg = "restart is given without a value: give one or more"
+        elif len(set(given)) < len(given):
+            msg = "a restart probability is given twice: give each once"
+        elif len(given) > 1 and self.tolerance == 0:
+            msg = "several restart probabilities need --tolerance > 0: each ends at its own iteration"
+        elif len(given) > 1 and self.stop != "tolerance":
+            msg = "several restart probabilities are given with --stop top-k: give one, or drop --stop"
+        else:
+            return self
+        raise ValueError(msg)
+
+    @property
+    def restart_probabilities(self) -> tuple[float, ...]:
+        """Every λ, whichever of the two names it was given by, ascending; each in (0, 1]. Walks default to another."""
+        if self.damping:
+            return tuple(sorted(1.0 - value for value in self.damping))
+        if self.method == "walk" and "restart" not in self.model_fields_set:
+            return (WALK_RESTART,)
+        return tuple(sorted(self.restart))
+
     @property
     def restart_probability(self) -> float:
-        """λ, whichever of the two names it was given by; in (0, 1]. Walks have a default of their own."""
-        if self.damping is not None:
-            return 1.0 - self.damping
-        if self.method == "walk" and "restart" not in self.model_fields_set:
-            return WALK_RESTART
-        return self.restart
+        """λ, where there is one; the lowest of several."""
+        return self.restart_probabilities[0]
 
 
 class BuildKeywords(TypedDict, total=False):
@@ -270,10 +306,11 @@ class ScoreKeywords(BuildKeywords, total=False):
     hit_seeds_column: str
     all_nodes: str | None
     method: Method
-    restart: float
-    damping: float | None
+    restart: float | tuple[float, ...] | list[float]
+    damping: float | tuple[float, ...] | list[float]
     max_iterations: int
     tolerance: float
+    stop: Stop
     dangling: Dangling
     direction: Direction
     edge_type: tuple[str, ...] | list[str]

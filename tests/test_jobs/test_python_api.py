@@ -23,7 +23,11 @@ Write = Callable[..., Path]
 CYCLE = {"src": [1, 2, 3], "dst": [2, 3, 1]}
 HITS = {"query_id": ["q", "p"], "node_id": [1, 2]}
 #: What a keyword argument accepts beyond the type of its field, because validation turns it into that type.
-WIDER = {tuple[str, ...]: tuple[str, ...] | list[str], ByteSize | None: int | str | None}
+WIDER = {
+    tuple[str, ...]: tuple[str, ...] | list[str],
+    tuple[float, ...]: float | tuple[float, ...] | list[float],
+    ByteSize | None: int | str | None,
+}
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,16 @@ QUERIES = [
         "L1 distance",
         "upper bound of the L1 distance between the scores of all nodes and the exact solution",
     ),
+    (
+        "certificate",
+        "string",
+        True,
+        None,
+        (
+            "what --stop top-k proved of the set of candidates: certified (no other node belongs to it), tied "
+            "(rank k and its successor differ by rounding at most), tolerance (not told apart at this tolerance)"
+        ),
+    ),
     ("visited_nodes", "int64", True, "nodes", "distinct nodes that a walk or a traversal visited, seeds left out"),
     ("visited_edges", "int64", True, "edges", "edges that a walk or a traversal followed"),
     ("budget_hit", "string", True, None, "the limit that was met, named as its option"),
@@ -111,6 +121,7 @@ def test_file_metadata_says_what_made_the_table(run: seedrank.Run) -> None:
         "max_hops": None,
         "max_iterations": 100,
         "tolerance": 1e-6,
+        "stop": "tolerance",
         "source_normalization": "sum",
         "seed_source_weight": {},
     }
@@ -166,8 +177,8 @@ def test_query_rows_agree_with_the_candidates(run: seedrank.Run) -> None:
     assert [row["status"] for row in rows] == ["ok", "ok", "ok", "no_valid_seeds", "ok"]
     assert {row["method"] for row in rows} == {"ppr"}
     for row in rows:
-        unmeasured = ("visited_nodes", "visited_edges", "budget_hit", "truncated", "plan", "trace")
-        assert [row[name] for name in unmeasured] == [None] * 6
+        unmeasured = ("certificate", "visited_nodes", "visited_edges", "budget_hit", "truncated", "plan", "trace")
+        assert [row[name] for name in unmeasured] == [None] * 7
         assert (row["iterations"] is None) == (row["error_bound"] is None) == (row["status"] == "no_valid_seeds")
 
 

@@ -50,6 +50,7 @@ def candidates_schema(
     precision: str,
     facts: Mapping[str, Any],
     meaning: ScoreMeaning,
+    several_restarts: bool = False,
     columns: Sequence[str] = (),
 ) -> pa.Schema:
     """Schema of ``RUN/candidates``.
@@ -60,12 +61,14 @@ def candidates_schema(
     precision : ``float32`` or ``float64``, the type of ``score``.
     facts : method and parameters that produced the table, stored in the file metadata.
     meaning : what a score is.
+    several_restarts : whether a query has a result for each of several restart probabilities.
     columns : the ones of `FURTHER_COLUMNS` that are filled, in that order.
     """
     further = _further_columns(node_type)
     return pa.schema(
         [
             _field("query_id", query_type, "id of the query, as given"),
+            *_restart_column(several_restarts),
             _field("rank", pa.int32(), "position of the candidate in its query", unit="1 = best"),
             _field("node_id", node_type, "id of the candidate, as given in the edge list"),
             _field(
@@ -121,11 +124,17 @@ def _further_columns(node_type: pa.DataType) -> dict[str, pa.Field]:
     return {field.name: field for field in fields}
 
 
-def queries_schema(*, query_type: pa.DataType, facts: Mapping[str, Any]) -> pa.Schema:
+def _restart_column(several: bool) -> tuple[pa.Field, ...]:
+    field = _field("restart", pa.float64(), "restart probability of this result", unit="probability")
+    return (field,) if several else ()
+
+
+def queries_schema(*, query_type: pa.DataType, facts: Mapping[str, Any], several_restarts: bool = False) -> pa.Schema:
     """Schema of ``RUN/queries``; columns that the method does not measure are null."""
     return pa.schema(
         [
             _field("query_id", query_type, "id of the query, as given"),
+            *_restart_column(several_restarts),
             _field("method", pa.string(), "the method that ran"),
             _field(
                 "status",
@@ -147,6 +156,13 @@ def queries_schema(*, query_type: pa.DataType, facts: Mapping[str, Any]) -> pa.S
                 pa.float64(),
                 "upper bound of the L1 distance between the scores of all nodes and the exact solution",
                 unit="L1 distance",
+                nullable=True,
+            ),
+            _field(
+                "certificate",
+                pa.string(),
+                "what --stop top-k proved of the set of candidates: certified (no other node belongs to it), tied "
+                "(rank k and its successor differ by rounding at most), tolerance (not told apart at this tolerance)",
                 nullable=True,
             ),
             _field(

@@ -137,6 +137,7 @@ class BlockTimer:
         self.limit = ""
 
     def __call__(self) -> bool:
-        """Whether the block has to end."""
+        """Whether the block has to end; raises `InterruptedRunError` if the job was cancelled."""
+        self._clock.check_cancelled()
         self.limit = self.limit or self._clock.struck(self._begun)
         return bool(self.limit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seedrank.config import ScoreOptions
-from seedrank.errors import InputDataError
+from seedrank.errors import ConfigError, InputDataError
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.ids import is_string, match_ids
 from seedrank.jobs.clock import Clock
@@ -45,6 +46,7 @@ class Explanation:
     ----------
     query, node : the ids, in the types of the inputs.
     method, status : what ran, and how the query ended, without time limits.
+    restart : restart probability of ppr and walks, else None.
     candidate : whether the node is among the first ``top_k``.
     rank : position among the nodes that the query may return; None if it may not return the node, or has no score.
     returnable : number of nodes that the query may return.
@@ -62,6 +64,7 @@ class Explanation:
     node: Any
     method: str
     status: str
+    restart: float | None
     candidate: bool
     rank: int | None
     returnable: int
@@ -91,12 +94,14 @@ def explain(
     *,
     query: Any,
     node: Any,
+    restart: float | None = None,
     queries: Any = None,
     exclude: Any = None,
 ) -> Explanation:
     """Explain the place of a node among the candidates of a query of a finished run.
 
-    The query is computed again, from the recorded graph and inputs, with the recorded options but no time limits.
+    The query is computed again, from the recorded graph and inputs, with the recorded options, but without time limits
+    and to the tolerance where the run stopped as soon as its top k was certain.
 
     Parameters
     ----------
@@ -104,6 +109,8 @@ def explain(
         The run folder.
     query, node : int or str
         Ids; an integer id may be given by its digits.
+    restart : float, optional
+        Which result of a run with several restart probabilities.
     queries, exclude : as for `seedrank.score`, optional
         The inputs of the run, when they have moved or were tables in memory.
 
@@ -113,11 +120,14 @@ def explain(
 
     Raises
     ------
+    ConfigError
+        ``restart`` is missing, or none of the run's.
     InputDataError
         Not a run folder; graph or inputs are gone or have changed; the run has no such query, the graph no such node.
     """
     opened = open_run(run)
     options = recorded_options(opened.manifest)
+    row = _row_of(restart, options)
     store = recorded_store(opened)
     query_set = recorded_queries(opened, store, options, queries=queries, exclude=exclude)
     asked = _position(query, query_set.query_ids, what="query", place=f"the hits of {opened.path}")
@@ -128,30 +138,37 @@ def explain(
             expected="a query with a hit of positive weight that is in the graph",
             fix="see seeds_given and seeds_missing of the query in RUN/queries",
         )
-    return _explain(store, query_set, options, asked, target)
+    return _explain(store, query_set, options, asked, target, row)
 
 
-def _explain(store: GraphStore, query_set: QuerySet, options: ScoreOptions, asked: int, target: int) -> Explanation:
+def _explain(
+    store: GraphStore, query_set: QuerySet, options: ScoreOptions, asked: int, target: int, row: int
+) -> Explanation:
     unfiltered = replace(
         query_set,
         exclude_offsets=np.zeros(len(query_set) + 1, dtype=np.int64),
         exclude_nodes=np.zeros(0, dtype=np.int32),
         eligible=None,
     )
-    everything = options.model_copy(update={"top_k": max(store.facts.nodes, 1), "min_score": 0.0, "paths": False})
+    everything = options.model_copy(
+        update={"top_k": max(store.facts.nodes, 1), "min_score": 0.0, "paths": False, "stop": "tolerance"}
+    )
     everywhere = everything.model_copy(update={"max_hops": None}) if options.method == "ppr" else everything
-    whole = _compute(store, unfiltered, everywhere, asked)
-    allowed = _compute(store, query_set, everything.model_copy(update={"min_score": options.min_score}), asked)
+    whole = _compute(store, unfiltered, everywhere, asked, row)
+    filtered = everything.model_copy(update={"min_score": options.min_score})
+    allowed = _compute(store, query_set, filtered, asked, row)
     place, rank = _place(whole.nodes, target), _place(allowed.nodes, target)
     values = {name: column[0].as_py() for name, column in whole.query_columns.items()}
     visits = whole.candidate_columns.get("visit_count")
     hops, anchor, path = _path(store, query_set, options, asked, target, whole, place)
-    contributions, bound = _contributions(store, query_set, options, asked, target)
+    restart = options.restart_probabilities[row] if "restart" in METHODS[options.method].options else None
+    contributions, bound = _contributions(store, query_set, options, asked, target, row)
     return Explanation(
         query=query_set.query_ids[asked].as_py(),
         node=store.ids[int(store.order[target])].as_py(),
         method=options.method,
         status=str(whole.status[0]),
+        restart=restart,
         candidate=rank is not None and rank < options.top_k,
         rank=None if rank is None else rank + 1,
         returnable=len(allowed.nodes),
@@ -171,9 +188,9 @@ def _explain(store: GraphStore, query_set: QuerySet, options: ScoreOptions, aske
 _MEASURED = ("visited_nodes", "visited_edges", "budget_hit", "truncated", "iterations", "error_bound")
 
 
-def _compute(store: GraphStore, query_set: QuerySet, options: ScoreOptions, asked: int) -> Outcome:
+def _compute(store: GraphStore, query_set: QuerySet, options: ScoreOptions, asked: int, row: int) -> Outcome:
     runner = METHODS[options.method].start(store, query_set, options, Stopwatch(), Clock())
-    return runner.score(np.array([asked], dtype=np.int64))
+    return runner.score(np.array([asked], dtype=np.int64)).row(row)
 
 
 def _place(nodes: npt.NDArray[np.int32], target: int) -> int | None:
@@ -215,14 +232,18 @@ def _path(
 
 
 def _contributions(
-    store: GraphStore, query_set: QuerySet, options: ScoreOptions, asked: int, target: int
+    store: GraphStore, query_set: QuerySet, options: ScoreOptions, asked: int, target: int, row: int
 ) -> tuple[list[SeedContribution] | None, float | None]:
     if options.method != "ppr":
         return None, None
     first, last = query_set.seeds.offsets[asked : asked + 2]
     nodes, weights = query_set.seeds.nodes[first:last], query_set.seeds.weights[first:last]
     found = seed_contributions(
-        followed_transition(store, options), nodes, weights, node=target, restart=options.restart_probability
+        followed_transition(store, options, dangling=options.dangling),
+        nodes,
+        weights,
+        node=target,
+        restart=options.restart_probabilities[row],
     )
     ids: Sequence[Any] = store.ids.take(pa.array(store.order[nodes])).to_pylist()
     parts = [
@@ -231,6 +252,23 @@ def _contributions(
     ]
     # Stable: equal contributions stay in the order of the ids.
     return sorted(parts, key=lambda part: -part.contribution), found.bound
+
+
+def _row_of(restart: float | None, options: ScoreOptions) -> int:
+    """Position of the restart probability that was asked for among those of the run."""
+    known = options.restart_probabilities if "restart" in METHODS[options.method].options else ()
+    if restart is None and len(known) <= 1:
+        return 0
+    found = [i for i, value in enumerate(known) if restart is not None and math.isclose(value, restart)]
+    if not found:
+        raise ConfigError(
+            "the run has several restart probabilities"
+            if restart is None
+            else f"--restart {restart} is not in the run",
+            expected=f"--restart with one of {', '.join(map(str, known))}" if known else "no --restart for this method",
+            fix="pass --restart, as run.json has it" if known else "drop it",
+        )
+    return found[0]
 
 
 def _position(wanted: Any, known: pa.Array, *, what: str, place: str) -> int:

@@ -12,16 +12,19 @@ import pyarrow as pa
 from seedrank.config import ScoreOptions
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import BackendRecord
-from seedrank.jobs.clock import Clock
+from seedrank.jobs.clock import BlockTimer, Clock
 from seedrank.jobs.outcome import Outcome, Requirements
 from seedrank.jobs.paths import followed_graph, path_columns
 from seedrank.jobs.prepare import adjacency, block_size, memory_budget, type_weights
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet
 from seedrank.jobs.resources import processors
-from seedrank.kernels.backend import Backend, QueryBlock, create_backend, resolve_backend
+from seedrank.kernels.arrays import BoolArray, DanglingRule
+from seedrank.kernels.backend import Backend, QueryBlock, SummingBackend, create_backend, resolve_backend
+from seedrank.kernels.block_result import CERTIFICATES, BlockResult, interleaved
 from seedrank.kernels.block_size import choose_block_size
-from seedrank.kernels.ppr import BlockResult, personalized_pagerank
+from seedrank.kernels.ppr import personalized_pagerank
+from seedrank.kernels.ppr_shared import personalized_pageranks
 from seedrank.kernels.recall_graph import RecallGraph
 from seedrank.kernels.relaxation import Relaxation, choose_relaxation
 from seedrank.kernels.transition import Transition, build_transition
@@ -34,13 +37,13 @@ def ppr_requirements(options: ScoreOptions, nodes: int) -> Requirements:
     backend = create_backend(decision.name)
     return Requirements(
         decision=decision,
-        bytes_per_query=backend.bytes_per_query(nodes, options.precision),
+        bytes_per_query=backend.bytes_per_query(nodes, options.precision, sums=_sums(options)),
         widest=backend.widest_block(nodes, options.precision),
     )
 
 
-def followed_transition(store: GraphStore, options: ScoreOptions) -> Transition:
-    """Return transition probabilities of a store under direction, type weights and dangling rule; one pass.
+def followed_transition(store: GraphStore, options: ScoreOptions, *, dangling: DanglingRule) -> Transition:
+    """Return transition probabilities of a store under direction, type weights and a dangling rule; one pass.
 
     Raises
     ------
@@ -52,7 +55,7 @@ def followed_transition(store: GraphStore, options: ScoreOptions) -> Transition:
         adjacency(store.by_destination),
         direction=options.direction,
         type_weights=type_weights(options, store.facts.edge_types),
-        dangling=options.dangling,
+        dangling=dangling,
     )
 
 
@@ -69,7 +72,9 @@ def start_ppr(
         Memory does not hold a single query.
     """
     with stopwatch.stage("transition"):
-        transition = followed_transition(store, options)
+        # Several restart probabilities share vectors that know none: what would go back to the seeds is dropped.
+        drops = _sums(options) > 0 and options.dangling == "seeds"
+        transition = followed_transition(store, options, dangling="drop" if drops else options.dangling)
         graph = followed_graph(store, options) if options.paths or options.max_hops is not None else None
     with stopwatch.stage("load_backend"):
         needs = ppr_requirements(options, transition.nodes)
@@ -79,25 +84,41 @@ def start_ppr(
         if budget < needs.bytes_per_query:
             # Refuses, before the probe of the solver takes the memory.
             choose_block_size(needs.bytes_per_query, budget, queries=len(query_set))
-        relaxation = choose_relaxation(
-            backend,
-            transition,
-            restart=options.restart_probability,
-            tolerance=options.tolerance,
-            max_iterations=options.max_iterations,
-            symmetric=options.direction == "both",
-        )
+        relaxation = None
+        if not _sums(options):
+            relaxation = choose_relaxation(
+                backend,
+                transition,
+                restart=options.restart_probability,
+                tolerance=options.tolerance,
+                max_iterations=options.max_iterations,
+                symmetric=options.direction == "both",
+                stop=options.stop,
+            )
         record = BackendRecord(
             name=needs.decision.name,
             requested=needs.decision.requested,
             reason=needs.decision.reason,
             precision=options.precision,
-            solver="steps" if relaxation is None else f"sweeps (factor {relaxation.factor:.4f})",
+            solver=_solver(options, relaxation),
             block_size=block_size(options, needs, budget=budget, queries=len(query_set)),
             bytes_per_query=needs.bytes_per_query,
             memory_budget_bytes=budget,
         )
-    return PprRunner(record, backend, relaxation, graph, store, query_set, options, clock)
+    loses_mass = drops and len(transition.dangling_nodes) > 0
+    return PprRunner(record, backend, relaxation, loses_mass, graph, store, query_set, options, clock)
+
+
+def _sums(options: ScoreOptions) -> int:
+    """How many sums of vectors a block keeps: one for each of several restart probabilities."""
+    count = len(options.restart_probabilities)
+    return count if count > 1 else 0
+
+
+def _solver(options: ScoreOptions, relaxation: Relaxation | None) -> str:
+    if _sums(options):
+        return f"steps, shared by {_sums(options)} restart probabilities"
+    return "steps" if relaxation is None else f"sweeps (factor {relaxation.factor:.4f})"
 
 
 @dataclass(frozen=True)
@@ -107,6 +128,7 @@ class PprRunner:
     backend: BackendRecord
     machine: Backend
     relaxation: Relaxation | None
+    loses_mass: bool
     graph: RecallGraph | None
     store: GraphStore
     query_set: QuerySet
@@ -123,24 +145,9 @@ class PprRunner:
         InterruptedRunError
             The job was cancelled.
         """
-        options = self.options
-        block = self._within_hops(self.query_set.block(queries))
-        timer = self.clock.timer()
-        result = personalized_pagerank(
-            self.machine,
-            block,
-            restart=options.restart_probability,
-            max_iterations=options.max_iterations,
-            tolerance=options.tolerance,
-            k=max(1, min(options.top_k, self.store.facts.nodes)),
-            eligible=self.query_set.eligible,
-            min_score=options.min_score,
-            precision=options.precision,
-            relaxation=self.relaxation,
-            on_step=lambda _: self.clock.check_cancelled(),
-            should_stop=timer if self.clock.limited else None,
-        )
-        filled = np.arange(result.nodes.shape[1]) < result.counts[:, None]
+        block, timer = self._within_hops(self.query_set.block(queries)), self.clock.timer()
+        result = self._score(block, timer)
+        filled = _filled(result)
         status = np.select([result.stopped, ~result.converged], ["timed_out", "not_converged"], "ok")
         return Outcome(
             status=status.astype(object),
@@ -150,10 +157,48 @@ class PprRunner:
             query_columns={
                 "iterations": pa.array(result.iterations),
                 "error_bound": pa.array(result.error_bound),
-                "budget_hit": pa.array(np.full(len(queries), timer.limit, dtype=object), mask=~result.stopped),
+                "certificate": pa.array([CERTIFICATES[code] for code in result.certificate], pa.string()),
+                "budget_hit": pa.array(np.full(len(result.stopped), timer.limit, dtype=object), mask=~result.stopped),
                 "truncated": pa.array(result.stopped, mask=~result.stopped),
             },
-            candidate_columns=self._paths(block, result, result.nodes[filled]) if options.paths else {},
+            candidate_columns=self._paths(block, result) if self.options.paths else {},
+        )
+
+    def _score(self, block: QueryBlock, timer: BlockTimer) -> BlockResult:
+        options = self.options
+        k = max(1, min(options.top_k, self.store.facts.nodes))
+        if _sums(options):
+            assert isinstance(self.machine, SummingBackend)
+            return interleaved(
+                personalized_pageranks(
+                    self.machine,
+                    block,
+                    restarts=options.restart_probabilities,
+                    max_iterations=options.max_iterations,
+                    tolerance=options.tolerance,
+                    k=k,
+                    eligible=self.query_set.eligible,
+                    min_score=options.min_score,
+                    precision=options.precision,
+                    loses_mass=self.loses_mass,
+                    should_stop=timer,
+                )
+            )
+        return personalized_pagerank(
+            self.machine,
+            block,
+            restart=options.restart_probability,
+            max_iterations=options.max_iterations,
+            tolerance=options.tolerance,
+            k=k,
+            eligible=self.query_set.eligible,
+            min_score=options.min_score,
+            precision=options.precision,
+            stop=options.stop,
+            relaxation=self.relaxation,
+            on_step=lambda _: self.clock.check_cancelled(),
+            # Asked, the driver has to be ready to end at any step, which costs something under a fixed number of them.
+            should_stop=timer if self.clock.limited else None,
         )
 
     def _within_hops(self, block: QueryBlock) -> QueryBlock:
@@ -170,15 +215,21 @@ class PprRunner:
         )
         return replace(block, reachable=reachable)
 
-    def _paths(self, block: QueryBlock, result: BlockResult, targets: npt.NDArray[np.int32]) -> dict[str, Any]:
+    def _paths(self, block: QueryBlock, result: BlockResult) -> dict[str, Any]:
         assert self.graph is not None
         return path_columns(
             self.graph,
             self.store,
             anchor_offsets=block.seed_offsets,
             anchors=block.seed_nodes,
-            counts=result.counts,
-            targets=targets,
+            # The rows of a query, one for each restart probability, stand together.
+            counts=result.counts.reshape(block.width, -1).sum(axis=1),
+            targets=result.nodes[_filled(result)],
             from_anchors=None,
             threads=self.options.threads or processors(),
         )
+
+
+def _filled(result: BlockResult) -> BoolArray:
+    """Mask of the places of a result that hold a candidate."""
+    return np.arange(result.nodes.shape[1]) < result.counts[:, np.newaxis]

@@ -66,7 +66,7 @@ METHODS: Mapping[Method, MethodEntry] = {
             "personalized PageRank of the node for the query's seeds", "probability; all nodes of a query sum to 1"
         ),
         options=frozenset(
-            {"restart", "damping", "max_iterations", "tolerance", "dangling", "max_hops"}
+            {"restart", "damping", "max_iterations", "tolerance", "stop", "dangling", "max_hops"}
             | {"source_normalization", "seed_source_weight"}
         ),
         candidate_columns=frozenset(),
@@ -92,7 +92,7 @@ METHODS: Mapping[Method, MethodEntry] = {
 
 
 def check_method_options(options: ScoreOptions) -> None:
-    """Refuse options that were given although the method does not use them, and a backend that it does not have.
+    """Refuse options that were given although the method does not use them, and values that it does not take.
 
     Raises
     ------
@@ -110,6 +110,12 @@ def check_method_options(options: ScoreOptions) -> None:
                 expected=f"{flag} together with --method {' or '.join(users)}",
                 fix=f"drop {flag}, or choose another --method",
             )
+    if options.method != "ppr" and len(options.restart_probabilities) > 1:
+        raise ConfigError(
+            f"{len(options.restart_probabilities)} restart probabilities are given with --method {options.method}",
+            expected="one; --method ppr takes several",
+            fix="give one --restart (or --damping), or score once for each",
+        )
     if options.backend not in ("auto", *entry.backends):
         raise ConfigError(
             f"--backend {options.backend} does not have --method {options.method}",
@@ -129,5 +135,6 @@ def table_facts(options: ScoreOptions) -> dict[str, Any]:
     values = options.model_dump(mode="json")
     own = {name: values[name] for name in sorted(METHODS[options.method].options - {"damping"})}
     if "restart" in own:
-        own["restart"] = options.restart_probability
+        several = options.restart_probabilities
+        own["restart"] = list(several) if len(several) > 1 else several[0]
     return {**{name: values[name] for name in ("method", "direction", "precision", "top_k")}, **own}

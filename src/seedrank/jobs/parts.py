@@ -66,7 +66,8 @@ def score_part(
         queries = valid[begin : begin + runner.backend.block_size]
         clock.check_cancelled()
         if clock.expired:
-            blocks.append(_Block(queries, Outcome.too_late(len(queries)), None))
+            rows = len(queries) * len(options.restart_probabilities)
+            blocks.append(_Block(queries, Outcome.too_late(rows), None))
         else:
             blocks.append(_score_block(queries, query_set, runner))
         reporter.advance(len(queries))
@@ -102,15 +103,16 @@ def _assemble(
     store: GraphStore,
     options: ScoreOptions,
 ) -> ScoredPart:
-    count = last - first
+    several = len(options.restart_probabilities)
+    count = (last - first) * several
     status = np.full(count, "no_valid_seeds", dtype=object)
     counts = np.zeros(count, dtype=np.int32)
-    # Position of a query among those that have an outcome; -1 for the others, whose measured columns are null.
+    # Position of a row among those that have an outcome; -1 for the others, whose measured columns are null.
     place = np.full(count, -1, dtype=np.int64)
     outcomes: list[Outcome] = []
     measured = 0
     for queries, outcome, _ in blocks:
-        rows = queries - first
+        rows = ((queries - first)[:, np.newaxis] * several + np.arange(several)).ravel()
         if outcome is None:
             status[rows] = "failed"
             continue
@@ -138,16 +140,19 @@ def _queries_table(
     query_set: QuerySet,
     options: ScoreOptions,
 ) -> pa.Table:
-    count = len(status)
-    query_ids = query_set.query_ids.slice(first, count)
-    given = query_set.seeds_given[first : first + count]
-    schema = queries_schema(query_type=query_ids.type, facts=table_facts(options))
+    count, restarts = len(status), options.restart_probabilities
+    several = len(restarts)
+    queries = np.arange(first, first + count // several).repeat(several)
+    query_ids = query_set.query_ids.take(pa.array(queries))
+    given = query_set.seeds_given[queries]
+    schema = queries_schema(query_type=query_ids.type, facts=table_facts(options), several_restarts=several > 1)
     columns: dict[str, Any] = {
         "query_id": query_ids,
+        "restart": pa.array(np.tile(restarts, count // several)),
         "method": pa.repeat(pa.scalar(options.method), count),
         "status": pa.array(status, pa.string()),
         "seeds_given": pa.array(given.astype(np.int32), mask=given < 0),
-        "seeds_missing": pa.array(query_set.seeds_missing[first : first + count].astype(np.int32)),
+        "seeds_missing": pa.array(query_set.seeds_missing[queries].astype(np.int32)),
         "candidates": pa.array(counts),
     }
     of_query = pa.array(place, mask=place < 0)
@@ -168,20 +173,23 @@ def _candidates_table(
     store: GraphStore,
     options: ScoreOptions,
 ) -> pa.Table:
-    further = candidate_columns(options)
+    further, restarts = candidate_columns(options), options.restart_probabilities
+    several = len(restarts)
     schema = candidates_schema(
         query_type=query_set.query_ids.type,
         node_type=store.ids.type,
         precision=options.precision,
         facts=table_facts(options),
         meaning=METHODS[options.method].meaning,
+        several_restarts=several > 1,
         columns=further,
     )
-    of_row = np.repeat(np.arange(first, first + len(counts)), counts)
+    of_row = np.repeat(np.arange(len(counts)), counts)
     rank = np.arange(len(of_row)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
     nodes = np.concatenate([np.zeros(0, dtype=np.int32), *(outcome.nodes for outcome in outcomes)])
     columns: Mapping[str, Any] = {
-        "query_id": query_set.query_ids.take(pa.array(of_row)),
+        "query_id": query_set.query_ids.take(pa.array(first + of_row // several)),
+        "restart": pa.array(np.asarray(restarts)[of_row % several]),
         "rank": pa.array(rank.astype(np.int32)),
         "node_id": store.ids.take(pa.array(store.order[nodes])),
         "score": _joined([pa.array(outcome.scores) for outcome in outcomes], schema.field("score").type),

@@ -208,7 +208,7 @@ class _Job:
         assert counts is not None
         counts.by_status = dict(sorted(self.by_status.items()))
         failed = self.by_status["failed"]
-        not_ok = len(self.query_set) - self.by_status["ok"]
+        not_ok = sum(self.by_status.values()) - self.by_status["ok"]
         incomplete = failed > 0 or (self.options.strict and not_ok > 0)
         self.folder.remove_staging()
         self.close("incomplete" if incomplete else "finished")
@@ -220,8 +220,8 @@ class _Job:
             f"part {record.part}: {record.failed_queries}" for record in self.manifest.parts if record.failed_queries
         ]
         raise IncompleteRunError(
-            f"{failed or not_ok} of {len(self.query_set)} queries ended with a status other than ok: {counts.by_status}"
-            + (f"; failed queries by part: {', '.join(blocks[:10])}" if failed else ""),
+            f"{failed or not_ok} of {sum(self.by_status.values())} queries ended with a status other than ok: "
+            f"{counts.by_status}" + (f"; failed queries by part: {', '.join(blocks[:10])}" if failed else ""),
             expected="every query to end "
             + ("with status ok (--strict)" if self.options.strict else "without failure"),
             fix=f"read the status column of {self.folder.queries} and the log; the finished parts are kept, "
@@ -307,8 +307,11 @@ def _option_records(options: ScoreOptions, origins: Mapping[str, Origin]) -> dic
         for name, value in options.model_dump(mode="json").items()
         if name != "damping"
     }
-    origin = origins.get("damping") if options.damping is not None else origins.get("restart")
-    records["restart"] = OptionRecord(value=options.restart_probability, origin=origin or "default")
+    origin = origins.get("damping") if options.damping else origins.get("restart")
+    restart = options.restart_probabilities
+    records["restart"] = OptionRecord(
+        value=list(restart) if len(restart) > 1 else restart[0], origin=origin or "default"
+    )
     return records
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+Int8Array: TypeAlias = npt.NDArray[np.int8]
 Int32Array: TypeAlias = npt.NDArray[np.int32]
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 Float64Array: TypeAlias = npt.NDArray[np.float64]
@@ -18,6 +19,6 @@ ScoreArray: TypeAlias = npt.NDArray[np.floating[Any]]
 
 Precision: TypeAlias = Literal["float32", "float64"]
 Direction: TypeAlias = Literal["out", "in", "both"]
-DanglingRule: TypeAlias = Literal["seeds", "self", "uniform"]
+DanglingRule: TypeAlias = Literal["seeds", "self", "uniform", "drop"]
 DuplicateRule: TypeAlias = Literal["sum", "max", "min", "mean"]
 SourceNormalization: TypeAlias = Literal["sum", "none", "minmax", "max"]

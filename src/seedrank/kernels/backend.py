@@ -124,12 +124,15 @@ class Backend(Protocol):
         """Most columns that the backend takes at once, and that pay on this machine."""
         ...
 
-    def bytes_per_query(self, nodes: int, precision: Precision) -> int:
-        """Memory that one more column of a block takes at most, in bytes; needs no graph, so plans can ask."""
+    def bytes_per_query(self, nodes: int, precision: Precision, *, sums: int = 0) -> int:
+        """Memory that one more column of a block takes at most, in bytes; needs no graph, so plans can ask.
+
+        `sums`: how many sums `SummingBackend.accumulate` is to keep.
+        """
         ...
 
     def start(self, block: QueryBlock, *, restart: float) -> None:
-        """Begin a block with v⁰ = s for every column; `restart` = λ, 0 < λ <= 1."""
+        """Begin a block with v⁰ = s for every column; `restart` = λ, 0 <= λ <= 1."""
         ...
 
     def step(self, *, measure: bool = True) -> StepReport:
@@ -169,6 +172,24 @@ class RelaxingBackend(Backend, Protocol):
 
     def reset(self, columns: Int64Array) -> None:
         """Put these kept columns back to v⁰ = s."""
+        ...
+
+
+@runtime_checkable
+class SummingBackend(Backend, Protocol):
+    """A backend that can also add up the vectors of a block as it goes, under several weights."""
+
+    def accumulate(self, weights: Float64Array, factors: Float64Array) -> None:
+        """``sum j ← (sum j + weights[j] · v) · factors[j]`` for every kept column: both are (J, b).
+
+        The sums are of the precision of the run. The first call after `start` begins with sums of 0; `keep` keeps them.
+        """
+        ...
+
+    def select_sum(
+        self, position: int, columns: Int64Array, *, k: int, eligible: BoolArray | None, min_score: float
+    ) -> Selection:
+        """Select the top k of these columns of one sum, as `select` does of the vectors."""
         ...
 
 

@@ -1,14 +1,26 @@
-"""What a driver delivers for a block of queries, and the check that it is not nonsense."""
+"""What a driver delivers for a block of queries, when it delivers it, and the check that it is not nonsense."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Literal
 
 import numpy as np
 
 from seedrank.errors import KernelError
-from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
+from seedrank.kernels.arrays import BoolArray, Float64Array, Int8Array, Int32Array, Int64Array, Precision, ScoreArray
 from seedrank.kernels.backend import Selection
+
+Stop = Literal["tolerance", "top-k"]
+
+CERTIFICATES = (None, "certified", "tied", "tolerance")
+"""What `BlockResult.certificate` counts through."""
+
+_CERTIFIED, _TIED, _TOLERANCE = 1, 2, 3
+
+RECHECK = 0.25
+"""The k-th gap is looked at again when the bound has come down to it, or to this part of what it was."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +42,8 @@ class BlockResult:
     converged : bool (B)
     stopped : bool (B)
         `should_stop` ended the query early; its result is that of the steps made so far.
+    certificate : int8 (B)
+        Position in `CERTIFICATES`: what is known of the selected set under the stop rule ``top-k``.
     """
 
     nodes: Int32Array
@@ -39,6 +53,18 @@ class BlockResult:
     error_bound: Float64Array
     converged: BoolArray
     stopped: BoolArray
+    certificate: Int8Array
+
+
+def interleaved(results: Sequence[BlockResult]) -> BlockResult:
+    """One result in place of J for the same queries: row ``q * J + j`` is query q of result j."""
+    if len(results) == 1:
+        return results[0]
+    stacked = {
+        field.name: np.stack([getattr(result, field.name) for result in results], axis=1)
+        for field in fields(BlockResult)
+    }
+    return BlockResult(**{name: values.reshape(-1, *values.shape[2:]) for name, values in stacked.items()})
 
 
 @dataclass(frozen=True)
@@ -60,11 +86,55 @@ class StepProgress:
     largest_truncation: float
 
 
-class Collected:
-    """The result under construction; queries without seeds stay as initialised."""
+class Stopping:
+    """Decides when a query is finished, and keeps what it delivers; queries without seeds stay as initialised.
 
-    def __init__(self, width: int, k: int, precision: Precision, rounding: float) -> None:
+    A query is finished when its truncation is at most the tolerance (tolerance > 0) or after `max_iterations`. Under
+    the rule ``top-k`` it is finished sooner if it can be: when the k-th score leads the next one (and `min_score`) by
+    more than ``error_bound``, no exact score of the vector can change places across the cut, so the *set* of the k
+    best is certified; their order is as exact as the scores. Otherwise the tolerance decides, and the certificate says
+    whether rank k and its successor are ``tied`` (a gap within rounding: no number of steps would tell them apart) or
+    not separated at this ``tolerance``, as where there are fewer than k candidates.
+
+    All of it depends on the query's own numbers only.
+
+    Parameters
+    ----------
+    select : callable
+        (columns, k) -> Selection of the current vectors.
+    width : int
+        Queries of the block.
+    k, min_score, precision, tolerance, max_iterations
+        As for `seedrank.kernels.ppr.personalized_pagerank`.
+    rounding, rounding_a_step : float
+        What `error_bound` is above truncation, and what each iteration adds to that.
+    rule : "tolerance" or "top-k"
+    """
+
+    def __init__(
+        self,
+        select: Callable[[Int64Array, int], Selection],
+        *,
+        width: int,
+        k: int,
+        min_score: float,
+        precision: Precision,
+        tolerance: float,
+        max_iterations: int,
+        rounding: float,
+        rounding_a_step: float = 0.0,
+        rule: Stop,
+    ) -> None:
+        self._select = select
+        self._k = k
+        self._min_score = min_score
+        self._tolerance = tolerance
+        self._max_iterations = max_iterations
         self._rounding = rounding
+        self._rounding_a_step = rounding_a_step
+        self._certify = rule == "top-k"
+        # Scores sum to 1, so the k-th is at most 1/k, and so is its lead.
+        self._next_check = np.full(width, 1.0 / k)
         self.result = BlockResult(
             nodes=np.full((width, k), -1, dtype=np.int32),
             scores=np.zeros((width, k), dtype=precision),
@@ -73,18 +143,71 @@ class Collected:
             error_bound=np.zeros(width, dtype=np.float64),
             converged=np.ones(width, dtype=np.bool_),
             stopped=np.zeros(width, dtype=np.bool_),
+            certificate=np.zeros(width, dtype=np.int8),
         )
 
-    def add(
-        self, columns: Int64Array, selection: Selection, iterations: int | Int64Array, truncation: Float64Array
-    ) -> None:
-        """Store what was selected for these columns after this many iterations; converged is set by the caller."""
-        self.result.nodes[columns] = selection.nodes
-        self.result.scores[columns] = selection.scores
-        self.result.counts[columns] = selection.counts
-        self.result.iterations[columns] = iterations
-        self.result.error_bound[columns] = truncation + self._rounding
+    def ends(self, iterations: Int64Array, truncation: Float64Array) -> BoolArray:
+        """Whether the tolerance or the number of iterations ends a query."""
+        ends: BoolArray = iterations >= self._max_iterations
+        return ends | (truncation <= self._tolerance) if self._tolerance > 0 else ends
+
+    def finish(self, columns: Int64Array, iterations: int | Int64Array, truncation: Float64Array) -> BoolArray:
+        """Select and keep the queries that are finished after so many iterations; True for these."""
+        made = np.broadcast_to(iterations, columns.shape)
+        finished = self.ends(made, truncation)
+        converged = finished if self._tolerance == 0 else truncation <= self._tolerance
+        bound = self._bound(made, truncation)
+        due = finished | (bound < self._next_check[columns]) if self._certify else finished
+        if not due.any():
+            return finished
+        selection = self._select(columns[due], self._k + self._certify)
+        certificate = np.zeros(len(columns), dtype=np.int8)
+        if self._certify:
+            lead = self._lead(selection)
+            certificate[due] = np.where(
+                lead > bound[due], _CERTIFIED, np.where(lead <= self._rounding, _TIED, _TOLERANCE)
+            )
+            self._next_check[columns[due]] = np.fmax(lead, RECHECK * bound[due])
+            converged = converged | (certificate == _CERTIFIED)
+            finished = finished | (certificate == _CERTIFIED)
+            certificate[~converged] = 0
+        self._keep(columns[finished], selection, finished[due], made[finished], truncation[finished])
+        self.result.converged[columns[finished]] = converged[finished]
+        self.result.certificate[columns[finished]] = certificate[finished]
+        return finished
+
+    def cut_short(self, columns: Int64Array, iterations: int | Int64Array, truncation: Float64Array) -> None:
+        """Select and keep what the queries have come to so far."""
+        if not len(columns):
+            return
+        made = np.broadcast_to(iterations, columns.shape)
+        self._keep(columns, self._select(columns, self._k), np.ones(len(columns), np.bool_), made, truncation)
         self.result.converged[columns] = False
+        self.result.stopped[columns] = True
+
+    def _lead(self, selection: Selection) -> Float64Array:
+        """By how much rank k leads its successor; not a number where there is no rank k."""
+        scores = selection.scores.astype(np.float64)
+        following = np.maximum(scores[:, self._k], self._min_score)
+        return np.where(selection.counts >= self._k, scores[:, self._k - 1] - following, np.nan)
+
+    def _keep(
+        self,
+        columns: Int64Array,
+        selection: Selection,
+        rows: BoolArray,
+        iterations: Int64Array,
+        truncation: Float64Array,
+    ) -> None:
+        result, k = self.result, self._k
+        result.nodes[columns] = selection.nodes[rows, :k]
+        result.scores[columns] = selection.scores[rows, :k]
+        result.counts[columns] = np.minimum(selection.counts[rows], k)
+        result.iterations[columns] = iterations
+        result.error_bound[columns] = self._bound(iterations, truncation)
+
+    def _bound(self, iterations: Int64Array, truncation: Float64Array) -> Float64Array:
+        return truncation + self._rounding + self._rounding_a_step * iterations
 
 
 def check_mass(mass: Float64Array, iteration: int, tolerance: float) -> None:

@@ -8,12 +8,14 @@ import numpy as np
 from numba import config, set_num_threads
 
 from seedrank.kernels._cpu.buffers import BlockPair, scale_rows
+from seedrank.kernels._cpu.frontier import Frontier
 from seedrank.kernels._cpu.gather import AHEAD, WIDTHS
 from seedrank.kernels._cpu.layout import Layout, Rows, lay_out
 from seedrank.kernels._cpu.product import add_chunks, add_seeds, fused_step, width_markers
 from seedrank.kernels._cpu.relax import relax_sweeps
 from seedrank.kernels._cpu.select import select_columns
-from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
+from seedrank.kernels._cpu.sums import RunningSums
+from seedrank.kernels.arrays import BoolArray, DanglingRule, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
 from seedrank.kernels.backend import QueryBlock, Selection, StepReport
 from seedrank.kernels.transition import Transition
 
@@ -30,11 +32,13 @@ class _Graph:
 
     layout: Layout
     more: Rows
-    uniform: bool
+    dangling: DanglingRule
     precision: Precision
     ranks: Int32Array
     ones: ScoreArray
     pair: BlockPair
+    sums: RunningSums
+    frontier: Frontier
 
 
 @dataclass
@@ -49,13 +53,15 @@ class _Block:
     dangling_mass: Float64Array
     # What the stored active rows have to be multiplied with; not 1 for columns that were relaxed since the last step.
     norm: Float64Array
-    # Seeds of the kept columns, ascending by row, then column: the order in which they are added.
+    # Seeds of the columns in the matrix, ascending by row, then column: the order in which they are added.
     seed_row: Int64Array
     seed_column: Int64Array
     seed_weight: Float64Array
     # Whether the block is multiplied with the layout's scale, as products want it. A measured step stores the vector
     # as it is: dividing by an out-weight and multiplying with it again would tell equal scores apart.
     scaled: bool = True
+    # Whether sums were begun.
+    summed: bool = False
 
 
 class CpuBackend:
@@ -65,7 +71,9 @@ class CpuBackend:
     divided by the out-weights where the graph has no edge weights: then an entry of the graph costs its index and one
     addition a column. Nodes that pass mass on come first; dangling nodes are computed only when they are asked for,
     and their mass is what the others lack. Rows up to 16 entries are added in the precision of the run, longer ones in
-    float64 over stretches of 16, so a hub's sum has no larger error than a leaf's. A fixed chunk of rows is summed by
+    float64 over stretches of 16, so a hub's sum has no larger error than a leaf's. A column that has reached few nodes
+    is a list beside the matrix, and joins it when pushing the list would cost more than its part of a product. A fixed
+    chunk of rows is summed by
     one thread, chunks are added in order: no bit depends on threads, block width or neighbouring columns.
 
     Parameters
@@ -108,11 +116,13 @@ class CpuBackend:
         self._loaded = _Graph(
             layout=layout,
             more=layout.products[1] if len(layout.products) > 1 else nothing,
-            uniform=transition.dangling == "uniform",
+            dangling=transition.dangling,
             precision=precision,
             ranks=order[layout.node_at],
             ones=np.ones(layout.nodes, dtype=precision),
             pair=BlockPair(layout.nodes, precision, self._threads),
+            sums=RunningSums(layout.nodes, precision, self._threads),
+            frontier=Frontier(transition, precision),
         )
 
     def widest_block(self, nodes: int, precision: Precision) -> int:
@@ -120,23 +130,26 @@ class CpuBackend:
         bytes_of_32 = 2 * 32 * nodes * np.dtype(precision).itemsize
         return 32 if bytes_of_32 <= CACHE_BYTES < 2 * bytes_of_32 else 64
 
-    def bytes_per_query(self, nodes: int, precision: Precision) -> int:
-        """Bytes of one column: the vector and its successor."""
-        return 2 * nodes * np.dtype(precision).itemsize
+    def bytes_per_query(self, nodes: int, precision: Precision, *, sums: int = 0) -> int:
+        """Bytes of one column: the vector and its successor, and its sums."""
+        return (2 + sums) * nodes * np.dtype(precision).itemsize
 
     def start(self, block: QueryBlock, *, restart: float) -> None:
         """Begin with v⁰ = s; see `Backend.start`."""
         graph = self._graph
-        layout = graph.layout
         set_num_threads(self._threads)  # Numba's setting belongs to the calling thread
         width = _padded(block.width)
-        row = layout.place[block.seed_nodes].astype(np.int64)
-        column = np.repeat(np.arange(block.width), np.diff(block.seed_offsets))
-        by_row = np.lexsort((column, row))
-        row, column, weight = row[by_row], column[by_row], block.seed_weights[by_row]
         graph.pair.reset(width)
-        graph.pair.current[row, column] = weight * layout.scale[row]
-        mass = _mass(row, column, weight, active=layout.active, width=width)
+        graph.frontier.start(block)
+        place = graph.layout.place
+        column = np.repeat(np.arange(block.width), np.diff(block.seed_offsets))
+        mass = _mass(
+            place[block.seed_nodes].astype(np.int64),
+            column,
+            block.seed_weights,
+            active=graph.layout.active,
+            width=width,
+        )
         self._started = _Block(
             query=block,
             restart=restart,
@@ -144,13 +157,32 @@ class CpuBackend:
             active_mass=mass[0],
             dangling_mass=mass[1],
             norm=np.ones(width),
-            seed_row=row,
-            seed_column=column,
-            seed_weight=weight,
+            seed_row=np.zeros(0, dtype=np.int64),
+            seed_column=np.zeros(0, dtype=np.int64),
+            seed_weight=np.zeros(0),
         )
 
     def step(self, *, measure: bool = True) -> StepReport:
         """One step of the recurrence for all kept columns; see `Backend.step`."""
+        block, frontier = self._block, self._graph.frontier
+        self._enter(frontier.grown())
+        kept = len(block.columns)
+        mass, change = self._product(measure=measure) if len(frontier.positions) < kept else np.zeros((2, 2, kept))
+        if len(frontier.positions):
+            pushed = frontier.step(restart=block.restart)
+            mass[0, pushed.positions] = pushed.mass - pushed.dangling_mass
+            mass[1, pushed.positions] = pushed.dangling_mass
+            change[0, pushed.positions] = pushed.difference
+        block.active_mass[:kept], block.dangling_mass[:kept] = mass
+        if not measure:
+            mass = change = np.full((2, kept), np.nan)
+        return StepReport(mass=mass.sum(0), dangling_mass=mass[1].copy(), difference=change.sum(0))
+
+    def _product(self, *, measure: bool) -> tuple[Float64Array, Float64Array]:
+        """One step for the columns in the matrix; sums of the new values and of the changes: (2, kept) each.
+
+        The first line of both is over active rows, the second over dangling ones.
+        """
         graph, block, pair = self._graph, self._block, self._graph.pair
         layout, first, more = graph.layout, graph.layout.products[0], graph.more
         width, dtype = pair.current.shape[1], pair.current.dtype
@@ -158,13 +190,13 @@ class CpuBackend:
         stream = 2 * pair.current.nbytes > STREAM_BYTES
         damping = 1.0 - block.restart
         # Spread over all nodes, even a rounding error of 1 - active mass would reach nodes that nothing reaches.
-        measure = measure or graph.uniform
+        measure = measure or graph.dangling == "uniform"
         everywhere = np.zeros(width, dtype=dtype)
         share = np.full(width, block.restart)
         assumed = 1.0 - block.norm * block.active_mass
-        if graph.uniform:
+        if graph.dangling == "uniform":
             everywhere[:] = damping * block.dangling_mass / layout.nodes
-        else:
+        elif graph.dangling == "seeds":
             share += damping * assumed
         last_chunk = len(layout.chunks) - 1 if measure else layout.active_chunks
         stored_scale, stored_unscale = (graph.ones, graph.ones) if measure else (layout.scale, layout.unscale)
@@ -194,18 +226,16 @@ class CpuBackend:
         # assumed wrongly, and α of that went to the seeds.
         relaxed = block.norm != 1.0
         change[1] = np.where(relaxed, np.abs(assumed - mass[1]), change[1])
-        block.active_mass, block.dangling_mass = mass
         block.norm = np.ones(width)
         kept = slice(0, len(block.columns))
-        if not measure:
-            mass = change = np.full((2, width), np.nan)
-        return StepReport(mass=mass.sum(0)[kept], dangling_mass=mass[1, kept], difference=change.sum(0)[kept])
+        return mass[:, kept], change[:, kept]
 
     def relax(self, sweeps: int, factors: Float64Array) -> None:
         """Sweep in place; see `RelaxingBackend.relax`."""
         graph, block, pair = self._graph, self._block, self._graph.pair
         layout, first, more = graph.layout, graph.layout.products[0], graph.more
         width, dtype = pair.current.shape[1], pair.current.dtype
+        self._enter(np.ones(len(graph.frontier.positions), dtype=np.bool_))
         self._scale()
         relaxation = np.zeros(width, dtype=dtype)
         relaxation[: len(factors)] = factors
@@ -232,6 +262,7 @@ class CpuBackend:
         """Put columns back to their seeds; see `RelaxingBackend.reset`."""
         block, pair, layout = self._block, self._graph.pair, self._graph.layout
         positions = np.searchsorted(block.columns, columns)
+        self._enter(np.isin(self._graph.frontier.positions, positions))
         again = np.isin(block.seed_column, positions)
         row, column, weight = block.seed_row[again], block.seed_column[again], block.seed_weight[again]
         pair.current[:, positions] = 0
@@ -249,6 +280,9 @@ class CpuBackend:
         new_position[positions] = np.arange(count)
         kept = new_position[block.seed_column] >= 0
         pair.narrow(positions, width)
+        self._graph.frontier.keep(positions)
+        if block.summed:
+            self._graph.sums.narrow(positions, width)
         masses = np.zeros((2, width))
         masses[:, :count] = block.active_mass[positions], block.dangling_mass[positions]
         block.active_mass, block.dangling_mass = masses
@@ -261,18 +295,49 @@ class CpuBackend:
     def select(self, columns: Int64Array, *, k: int, eligible: BoolArray | None, min_score: float) -> Selection:
         """Select the top k of these columns; see `Backend.select`."""
         graph, block = self._graph, self._block
-        layout, query = graph.layout, block.query
-        excluded = [
-            layout.place[query.exclude_nodes[query.exclude_offsets[column] : query.exclude_offsets[column + 1]]]
-            for column in columns
-        ]
+        self._enter(np.isin(graph.frontier.positions, np.searchsorted(block.columns, columns)))
+        unscale = graph.layout.unscale if block.scaled else graph.ones
+        return self._select(graph.pair.current, unscale, columns, k, eligible, min_score)
+
+    def accumulate(self, weights: Float64Array, factors: Float64Array) -> None:
+        """Add the vectors to the sums; see `SummingBackend.accumulate`."""
+        graph, block = self._graph, self._block
+        count, width = len(weights), graph.pair.current.shape[1]
+        self._enter(np.ones(len(graph.frontier.positions), dtype=np.bool_))
+        if not block.summed:
+            graph.sums.reset(count, width)
+            block.summed = True
+        padded = np.zeros((2, count, width))
+        padded[:, :, : len(block.columns)] = weights, factors
+        graph.sums.add(graph.pair.current, graph.layout.unscale if block.scaled else graph.ones, *padded)
+
+    def select_sum(
+        self, position: int, columns: Int64Array, *, k: int, eligible: BoolArray | None, min_score: float
+    ) -> Selection:
+        """Select the top k of a sum; see `SummingBackend.select_sum`."""
+        graph = self._graph
+        return self._select(graph.sums.matrices[position], graph.ones, columns, k, eligible, min_score)
+
+    def _select(
+        self,
+        matrix: ScoreArray,
+        unscale: ScoreArray,
+        columns: Int64Array,
+        k: int,
+        eligible: BoolArray | None,
+        min_score: float,
+    ) -> Selection:
+        layout, query, block = self._graph.layout, self._block.query, self._block
         rows, scores, counts = select_columns(
-            graph.pair.current,
+            matrix,
             np.searchsorted(block.columns, columns),
-            unscale=layout.unscale if block.scaled else graph.ones,
-            ranks=graph.ranks,
+            unscale=unscale,
+            ranks=self._graph.ranks,
             eligible=None if eligible is None else eligible[layout.node_at],
-            excluded=excluded,
+            excluded=[
+                layout.place[query.exclude_nodes[query.exclude_offsets[column] : query.exclude_offsets[column + 1]]]
+                for column in columns
+            ],
             reachable=None if query.reachable is None else query.reachable[layout.node_at],
             bits=columns,
             k=k,
@@ -281,6 +346,25 @@ class CpuBackend:
         )
         nodes = np.where(rows >= 0, layout.node_at[rows], -1).astype(np.int32)
         return Selection(nodes=nodes, scores=scores, counts=counts)
+
+    def _enter(self, chosen: BoolArray) -> None:
+        """Move columns from the frontier, where they were lists, into the matrix."""
+        if not chosen.any():
+            return
+        block, layout, current = self._block, self._graph.layout, self._graph.pair.current
+        query = block.query
+        rows, columns, weights = [block.seed_row], [block.seed_column], [block.seed_weight]
+        for entering in self._graph.frontier.release(chosen):
+            row = layout.place[entering.nodes].astype(np.int64)
+            current[row, entering.position] = entering.values * layout.scale[row] if block.scaled else entering.values
+            column = block.columns[entering.position]
+            seeds = slice(query.seed_offsets[column], query.seed_offsets[column + 1])
+            rows.append(layout.place[query.seed_nodes[seeds]].astype(np.int64))
+            columns.append(np.full(len(rows[-1]), entering.position))
+            weights.append(query.seed_weights[seeds])
+        row, column, weight = np.concatenate(rows), np.concatenate(columns), np.concatenate(weights)
+        by_row = np.lexsort((column, row))
+        block.seed_row, block.seed_column, block.seed_weight = row[by_row], column[by_row], weight[by_row]
 
     def _scale(self) -> None:
         """Bring the block into the form that products want."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from seedrank.kernels.arrays import BoolArray, Precision
 from seedrank.kernels.backend import Backend, QueryBlock
-from seedrank.kernels.block_result import BlockResult, Collected, StepProgress, check_mass
+from seedrank.kernels.block_result import BlockResult, StepProgress, Stop, Stopping, check_mass
 from seedrank.kernels.ppr_relaxed import iterate_relaxed
 from seedrank.kernels.relaxation import Relaxation
 
@@ -26,6 +26,7 @@ def personalized_pagerank(
     eligible: BoolArray | None = None,
     min_score: float = 0.0,
     precision: Precision,
+    stop: Stop = "tolerance",
     relaxation: Relaxation | None = None,
     on_step: Callable[[StepProgress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
@@ -39,7 +40,8 @@ def personalized_pagerank(
     for the arithmetic (backends add long rows in float64 whatever the precision).
 
     A query is finished when tolerance > 0 and truncation <= tolerance, the last allowed step included, or
-    when `max_iterations` steps were made. It is selected at that step and never changes afterwards, so the
+    when `max_iterations` steps were made; under the rule ``top-k`` also as soon as its set of k nodes is certain (see
+    `seedrank.kernels.block_result.Stopping`). It is selected at that step and never changes afterwards, so the
     result of a query depends on neither the width of the block nor its other queries.
 
     Parameters
@@ -61,13 +63,16 @@ def personalized_pagerank(
     min_score : float
         Lowest score that counts.
     precision : "float32" or "float64"
+    stop : "tolerance" or "top-k"
+        ``top-k`` needs a tolerance > 0.
     relaxation : Relaxation, optional
         Sweep towards the limit between verified steps (tolerance > 0 only; see `seedrank.kernels.relaxation` and
         `seedrank.kernels.ppr_relaxed`); None: steps only.
     on_step : callable, optional
-        Called after every step with a `StepProgress`; not while a block is relaxed.
+        Called after every step with a `StepProgress`.
     should_stop : callable, optional
-        Polled before every step; True ends the block with what was computed so far. Not while a block is relaxed.
+        Polled before every step, or before the sweeps that come before it; True ends the block with what was computed
+        so far.
 
     Returns
     -------
@@ -80,11 +85,21 @@ def personalized_pagerank(
     """
     damping = 1.0 - restart
     epsilon = float(np.finfo(precision).eps)
-    collected = Collected(block.width, k, precision, 4.0 * epsilon / restart)
+    stopping = Stopping(
+        lambda columns, count: backend.select(columns, k=count, eligible=eligible, min_score=min_score),
+        width=block.width,
+        k=k,
+        min_score=min_score,
+        precision=precision,
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+        rounding=4.0 * epsilon / restart,
+        rule=stop,
+    )
     mass_tolerance = max(1e-6, 8.0 * epsilon / restart)
     running = np.flatnonzero(np.diff(block.seed_offsets))
     if not len(running):
-        return collected.result
+        return stopping.result
     backend.start(block, restart=restart)
     if len(running) < block.width:
         backend.keep(running)
@@ -92,25 +107,23 @@ def personalized_pagerank(
         iterate_relaxed(
             backend,
             running,
-            collected,
+            stopping,
             relaxation,
             restart=restart,
             max_iterations=max_iterations,
-            tolerance=tolerance,
             mass_tolerance=mass_tolerance,
-            select=lambda columns: backend.select(columns, k=k, eligible=eligible, min_score=min_score),
+            on_step=on_step,
+            should_stop=should_stop,
         )
-        return collected.result
+        return stopping.result
     kept = running
     truncation = np.full(len(kept), 2.0)
     # With a fixed number of steps only the last two matter: for the difference, and for rows that end walks.
     always = tolerance > 0 or should_stop is not None
     for iteration in range(1, max_iterations + 1):
         if should_stop is not None and should_stop():
-            selection = backend.select(running, k=k, eligible=eligible, min_score=min_score)
-            collected.add(running, selection, iteration - 1, truncation[np.searchsorted(kept, running)])
-            collected.result.stopped[running] = True
-            return collected.result
+            stopping.cut_short(running, iteration - 1, truncation[np.searchsorted(kept, running)])
+            return stopping.result
         measure = always or iteration >= max_iterations - 1
         report = backend.step(measure=measure)
         truncation = np.full(len(kept), 2.0 * damping**iteration)
@@ -118,13 +131,7 @@ def personalized_pagerank(
             check_mass(report.mass, iteration, mass_tolerance)
             truncation = np.minimum(truncation, damping / restart * report.difference)
         current = truncation[np.searchsorted(kept, running)]
-        converged = current <= tolerance if tolerance > 0 else np.full(len(running), iteration == max_iterations)
-        finished = converged | (iteration == max_iterations)
-        if finished.any():
-            columns = running[finished]
-            selection = backend.select(columns, k=k, eligible=eligible, min_score=min_score)
-            collected.add(columns, selection, iteration, current[finished])
-            collected.result.converged[columns] = converged[finished]
+        finished = stopping.finish(running, iteration, current)
         running = running[~finished]
         if on_step is not None:
             on_step(StepProgress(iteration, len(running), float(current.max())))
@@ -135,4 +142,4 @@ def personalized_pagerank(
             backend.keep(running)
             truncation = truncation[np.searchsorted(kept, running)]
             kept = running
-    return collected.result
+    return stopping.result

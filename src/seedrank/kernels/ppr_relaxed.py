@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from seedrank.kernels.arrays import Int64Array
-from seedrank.kernels.backend import Backend, RelaxingBackend, Selection
-from seedrank.kernels.block_result import Collected, check_mass
+from seedrank.kernels.backend import Backend, RelaxingBackend
+from seedrank.kernels.block_result import StepProgress, Stopping, check_mass
 from seedrank.kernels.relaxation import Relaxation
 
 STALLED = 0.9
@@ -21,16 +21,16 @@ LOST = 0.01
 def iterate_relaxed(
     backend: Backend,
     running: Int64Array,
-    collected: Collected,
+    stopping: Stopping,
     relaxation: Relaxation,
     *,
     restart: float,
     max_iterations: int,
-    tolerance: float,
     mass_tolerance: float,
-    select: Callable[[Int64Array], Selection],
+    on_step: Callable[[StepProgress], None] | None,
+    should_stop: Callable[[], bool] | None,
 ) -> None:
-    """Iterate a started block until every query has converged; results go into `collected`.
+    """Iterate a started block until every query is finished; results go into `stopping`.
 
     Sweeps bring the vectors close to the solution of (I - α Pᵀ) y = λ s, which is π but for its sum when the mass of
     dangling nodes returns to the seeds. Nothing is believed of them: the step that follows is the recurrence's own,
@@ -48,15 +48,15 @@ def iterate_relaxed(
         Started, all of `running` kept and no other column.
     running : int64
         Columns with seeds.
-    collected : Collected
-        Gets the results.
+    stopping : Stopping
+        Says when a query is finished, with a tolerance > 0, and keeps the results.
     relaxation : Relaxation
-    restart, max_iterations, tolerance
-        As for `personalized_pagerank`, tolerance > 0. An iteration is a product with the graph: a sweep or a step.
+    restart, max_iterations
+        As for `personalized_pagerank`. An iteration is a product with the graph: a sweep or a step.
     mass_tolerance : float
         How far the sum of a delivered vector may be from 1.
-    select : callable
-        Selects the top k of columns.
+    on_step, should_stop : callable, optional
+        As for `personalized_pagerank`; called once for the sweeps and the step that verifies them.
 
     Raises
     ------
@@ -65,12 +65,16 @@ def iterate_relaxed(
     """
     assert isinstance(backend, RelaxingBackend)
     damping = 1.0 - restart
-    width = len(collected.result.counts)
+    width = len(stopping.result.counts)
     relaxed = np.ones(width, dtype=np.bool_)
     iterations = np.zeros(width, dtype=np.int64)
-    bound = np.full(width, 1.0 / STALLED)
+    # Of the vector as it is: the seeds are at most 2 from the solution.
+    bound = np.full(width, 2.0)
     kept, sweeps = running, relaxation.first_sweeps
     while len(running):
+        if should_stop is not None and should_stop():
+            stopping.cut_short(running, iterations[running], bound[running])
+            return
         swept = running[relaxed[running]]
         if len(swept):
             # Columns that are still swept have all come the same way.
@@ -85,21 +89,18 @@ def iterate_relaxed(
         truncation = damping / restart * report.difference[place]
         shrunk = np.minimum(truncation, damping * bound[running])
         truncation = np.where(relaxed[running], truncation, shrunk)
-        converged = truncation <= tolerance
-        finished = converged | (iterations[running] >= max_iterations)
-        if finished.any():
-            columns = running[finished]
-            check_mass(report.mass[place][finished], int(iterations[columns[0]]), mass_tolerance)
-            collected.add(columns, select(columns), iterations[columns], truncation[finished])
-            collected.result.converged[columns] = converged[finished]
+        finished = stopping.finish(running, iterations[running], truncation)
+        check_mass(report.mass[place][finished], int(iterations[running].max()), mass_tolerance)
         # Also not a number: a column that overflowed is as stuck as one that stands still.
-        stuck = relaxed[running] & ~finished & ~(truncation <= STALLED * bound[running])
+        stuck = relaxed[running] & ~finished & ~(truncation <= np.minimum(STALLED * bound[running], 1.0))
         relaxed[running[stuck]] = False
         bound[running] = truncation
         lost = running[stuck & ~(truncation <= LOST)]
         if len(lost):
             backend.reset(lost)
             iterations[lost], bound[lost] = 0, 2.0
+        if on_step is not None:
+            on_step(StepProgress(int(iterations[running].max()), int((~finished).sum()), float(truncation.max())))
         running = running[~finished]
         if len(running) and 2 * len(running) <= len(kept):
             backend.keep(running)

@@ -50,6 +50,8 @@ class _Block:
     seed_node: Int32Array
     seed_column: Int64Array
     seed_weight: Float64Array
+    # (J, n, b) once something was accumulated.
+    sums: ScoreArray | None = None
 
 
 class ScipyBackend:
@@ -111,12 +113,12 @@ class ScipyBackend:
         """A product reads the graph once for all columns; beyond 64 that no longer shows."""
         return 64
 
-    def bytes_per_query(self, nodes: int, precision: Precision) -> int:
-        """Bytes of one column: vector, successor and float64 operand; three tiles and the partial sums of a slab."""
+    def bytes_per_query(self, nodes: int, precision: Precision, *, sums: int = 0) -> int:
+        """Bytes of one column: vector, successor, sums and float64 operand; three tiles, the partial sums of a slab."""
         itemsize = np.dtype(precision).itemsize
         tile_rows = min(nodes, TILE_ROWS)
         partial_sums = min(nodes * tile_rows, self._max_slab_entries) // self._row_chunk
-        return nodes * (2 * itemsize + 8) + 8 * (3 * tile_rows + partial_sums)
+        return nodes * ((2 + sums) * itemsize + 8) + 8 * (3 * tile_rows + partial_sums)
 
     def start(self, block: QueryBlock, *, restart: float) -> None:
         """Begin with v⁰ = s; see `Backend.start`."""
@@ -212,6 +214,7 @@ class ScipyBackend:
         block.current = np.ascontiguousarray(block.current[:, positions])
         block.following = np.empty_like(block.current)
         block.operand = self._operand_buffer(block.current)
+        block.sums = None if block.sums is None else np.ascontiguousarray(block.sums[:, :, positions])
         block.dangling_mass = block.dangling_mass[positions]
         block.seed_node = block.seed_node[kept]
         block.seed_column = new_position[block.seed_column[kept]]
@@ -219,6 +222,27 @@ class ScipyBackend:
 
     def select(self, columns: Int64Array, *, k: int, eligible: BoolArray | None, min_score: float) -> Selection:
         """Select the top k of these columns; see `Backend.select`."""
+        return self._select(self._block.current, columns, k=k, eligible=eligible, min_score=min_score)
+
+    def accumulate(self, weights: Float64Array, factors: Float64Array) -> None:
+        """Add the vectors to the sums; see `SummingBackend.accumulate`."""
+        block, dtype = self._block, self._graph.dtype
+        if block.sums is None:
+            block.sums = np.zeros((len(weights), *block.current.shape), dtype=dtype)
+        for position in range(len(weights)):
+            block.sums[position] += weights[position].astype(dtype) * block.current
+            block.sums[position] *= factors[position].astype(dtype)
+
+    def select_sum(
+        self, position: int, columns: Int64Array, *, k: int, eligible: BoolArray | None, min_score: float
+    ) -> Selection:
+        """Select the top k of a sum; see `SummingBackend.select_sum`."""
+        assert self._block.sums is not None
+        return self._select(self._block.sums[position], columns, k=k, eligible=eligible, min_score=min_score)
+
+    def _select(
+        self, matrix: ScoreArray, columns: Int64Array, *, k: int, eligible: BoolArray | None, min_score: float
+    ) -> Selection:
         graph, block = self._graph, self._block
         nodes = np.full((len(columns), k), -1, dtype=np.int32)
         scores = np.zeros((len(columns), k), dtype=graph.dtype)
@@ -231,7 +255,7 @@ class ScipyBackend:
                 near = (reachable >> np.uint64(column) & np.uint64(1)).astype(np.bool_)
                 allowed = near if eligible is None else near & eligible
             found, values = top_k(
-                np.ascontiguousarray(block.current[:, position]),
+                np.ascontiguousarray(matrix[:, position]),
                 k=k,
                 order=graph.order,
                 eligible=allowed,

@@ -33,6 +33,25 @@ class SparseRows:
 
 
 @dataclass(frozen=True)
+class OutgoingRows:
+    """One direction in which nodes pass mass on, straight from the graph store: nothing is copied for a few rows.
+
+    Attributes
+    ----------
+    adjacency : Adjacency
+        Rows are the nodes that mass leaves.
+    factors : float64 (types) or None
+        Multiply the weight by the entry's type; 0: no such entry. None: weights alone count.
+    drop_loops : bool
+        Entries from a node to itself do not count (they do in the other direction).
+    """
+
+    adjacency: Adjacency
+    factors: Float64Array | None
+    drop_loops: bool
+
+
+@dataclass(frozen=True)
 class Transition:
     """A row-stochastic matrix P, held as the summands of its transpose, with its dangling nodes apart.
 
@@ -41,17 +60,25 @@ class Transition:
     nodes : int
     products : tuple of SparseRows
         One, or two for both directions (then their sum is the transposed matrix).
+    outgoing : tuple of OutgoingRows
+        One, or two for both directions: the rows of P, for vectors of few nodes. The probability of an entry is
+        weight × factor / out-weight.
+    out_weight : float64 (n)
+        Sum of weight × factor over a node's outgoing entries; 0 at dangling nodes.
     inverse_out_weight : float64 (n)
         1 / out-weight, 0 at dangling nodes. The factor of structure-only products; products that carry
         probabilities never need it (for tiny weights it is not even finite).
     dangling_nodes : int32
         Internal nodes of out-weight 0 under this direction and these type weights, ascending.
-    dangling : "seeds", "self" or "uniform"
-        Where the mass of dangling nodes goes: back to the seeds, nowhere (it stays), evenly to all nodes.
+    dangling : "seeds", "self", "uniform" or "drop"
+        Where the mass of dangling nodes goes: back to the seeds, nowhere (it stays), evenly to all nodes; or it
+        vanishes, for drivers that rescale in the end.
     """
 
     nodes: int
     products: tuple[SparseRows, ...]
+    outgoing: tuple[OutgoingRows, ...]
+    out_weight: Float64Array
     inverse_out_weight: Float64Array
     dangling_nodes: Int32Array
     dangling: DanglingRule
@@ -95,19 +122,21 @@ def build_transition(
     direction : "out", "in" or "both"
     type_weights : float64 (types) or None
         Finite, >= 0, by type code; None: all 1. Without effect on an untyped graph.
-    dangling : "seeds", "self" or "uniform"
+    dangling : "seeds", "self", "uniform" or "drop"
 
     Returns
     -------
     Transition
     """
-    factors = None if type_weights is None or by_source.types is None else _scaled_down(type_weights)
+    factors = None if type_weights is None or by_source.types is None else _simplified(type_weights)
     # Rows of `incoming` lead into their node, rows of `outgoing` out of it; both directions use each as both.
     incoming, outgoing = (by_source, by_destination) if direction == "in" else (by_destination, by_source)
     parts = [_select(incoming, factors, drop_loops=False)]
+    leaving = [OutgoingRows(outgoing, factors, drop_loops=False)]
     out_weight = _row_sums(_select(outgoing, factors, drop_loops=False))
     if direction == "both":
         parts.append(_select(outgoing, factors, drop_loops=True))
+        leaving.append(OutgoingRows(incoming, factors, drop_loops=True))
         out_weight += _row_sums(_select(incoming, factors, drop_loops=True))
     if all(_counts_rows(part) for part in parts):
         parts = [_repeat(part) for part in parts]
@@ -124,14 +153,21 @@ def build_transition(
             )
             for part in parts
         ),
+        outgoing=tuple(leaving),
+        out_weight=out_weight,
         inverse_out_weight=inverse_out_weight,
         dangling_nodes=np.flatnonzero(out_weight == 0).astype(np.int32),
         dangling=dangling,
     )
 
 
-def _scaled_down(type_weights: Float64Array) -> Float64Array:
-    """Scale by a power of two to at most 1: exact, and weight × type weight cannot overflow."""
+def _simplified(type_weights: Float64Array) -> Float64Array:
+    """Scale by a power of two to at most 1: exact, and weight × type weight cannot overflow.
+
+    A factor that all types share that have one becomes 1: it cancels in weight / out-weight.
+    """
+    if len(np.unique(type_weights[type_weights > 0])) <= 1:
+        return (type_weights > 0).astype(np.float64)
     exponent = int(np.frexp(type_weights.max(initial=0.0))[1])
     return np.ldexp(type_weights, -max(exponent, 0))
 
@@ -155,8 +191,7 @@ def _select(adjacency: Adjacency, factors: Float64Array | None, *, drop_loops: b
         columns = columns[keep]
         weights = None if weights is None else weights[keep]
         types = None if types is None else types[keep]
-    if factors is None or types is None or len(np.unique(factors[factors > 0])) <= 1:
-        # One common factor cancels in weight / out-weight.
+    if factors is None or types is None or not bool((factors[factors > 0] != 1).any()):
         return _Selected(offsets, columns, weights)
     values = factors[types]
     if weights is not None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from seedrank.kernels.adjacency import AdjacencyPair, build_adjacency
-from seedrank.kernels.arrays import Int32Array, Int64Array
+from seedrank.kernels.arrays import DanglingRule, Int32Array, Int64Array
 from seedrank.kernels.backend import Backend, QueryBlock
 from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.kernels.seeds import SeedSets, build_seeds
@@ -66,7 +66,7 @@ class KernelGraph:
         *,
         direction: Literal["out", "in", "both"] = "out",
         type_weights: Mapping[Any, float] | None = None,
-        dangling: Literal["seeds", "self", "uniform"] = "seeds",
+        dangling: DanglingRule = "seeds",
     ) -> Transition:
         """Transition matrix; `type_weights` maps type names, 1 for those that are not named."""
         factors = None

@@ -18,6 +18,7 @@ from seedrank.jobs.explain import Explanation, explain
 @click.argument("run", type=click.Path())
 @click.option("--query", required=True, metavar="ID", help="Id of the query.")
 @click.option("--node", required=True, metavar="ID", help="Id of the node.")
+@click.option("--restart", type=float, help="Which result of a run with several restart probabilities.")
 @input_option("--queries", help="The hits of the run, if they have moved (repeatable).")
 @input_option("--exclude", help="The exclusions of the run, if they have moved (repeatable).")
 @click.option("--json", "as_json", is_flag=True, help="Print the explanation as JSON.")
@@ -26,6 +27,7 @@ def command(
     run: str,
     query: str,
     node: str,
+    restart: float | None,
     queries: tuple[str, ...],
     exclude: tuple[str, ...],
     *,
@@ -39,7 +41,14 @@ def command(
     The query is computed again from the graph and the inputs that RUN names, which must not have changed.
     """
     set_up_logging(log_format=log_format, verbose=verbose, quiet=quiet)
-    found = explain(run, query=query, node=node, queries=one_or_many(queries), exclude=one_or_many(exclude))
+    found = explain(
+        run,
+        query=query,
+        node=node,
+        restart=restart,
+        queries=one_or_many(queries),
+        exclude=one_or_many(exclude),
+    )
     if as_json:
         echo_json(found.to_dict())
     else:
@@ -50,6 +59,7 @@ def _echo_text(found: Explanation) -> None:
     rows: dict[str, Any] = {
         "method": found.method,
         "status": found.status,
+        "restart": found.restart,
         "score": found.score,
         "rank": _of(found.rank, found.returnable, "nodes that the query may return"),
         "candidate": found.candidate,

@@ -11,7 +11,7 @@ import tomllib
 import types
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import click
 from click.core import ParameterSource
@@ -112,7 +112,8 @@ def _option(name: str, field: FieldInfo) -> Callable[[CommandT], CommandT]:
     elif get_origin(kind) is Literal:
         settings["type"] = click.Choice(get_args(kind))
     elif get_origin(kind) is tuple:
-        settings |= {"multiple": True, "metavar": "NAME"}
+        item = _item(kind)
+        settings |= {"multiple": True, "type": item, "metavar": "NAME" if item is str else None}
     elif get_origin(kind) is dict:
         settings |= {"multiple": True, "metavar": info.unit, "callback": _pairs}
     elif kind is ByteSize:
@@ -129,10 +130,21 @@ def _plain(annotation: Any) -> Any:
     return annotation
 
 
+def _item(kind: Any) -> Any:
+    """Return the type of the elements of a tuple, without its limits."""
+    item = get_args(kind)[0]
+    return get_args(item)[0] if get_origin(item) is Annotated else item
+
+
 def _help(field: FieldInfo, info: OptionInfo) -> str:
     notes = []
+    element: Any = get_args(field.annotation)[0] if get_origin(field.annotation) is tuple else None
+    of_elements = element.__metadata__[0].metadata if get_origin(element) is Annotated else []
     limits = {
-        key: getattr(item, key) for item in field.metadata for key in ("ge", "gt", "le", "lt") if hasattr(item, key)
+        key: getattr(item, key)
+        for item in [*field.metadata, *of_elements]
+        for key in ("ge", "gt", "le", "lt")
+        if hasattr(item, key)
     }
     if limits:
         low = f"[{limits['ge']}" if "ge" in limits else f"({limits['gt']}" if "gt" in limits else "(-inf"
@@ -143,7 +155,8 @@ def _help(field: FieldInfo, info: OptionInfo) -> str:
     if isinstance(field.default, bool):
         notes.append(f"default: {'yes' if field.default else 'no'}")
     elif field.default is not None and field.default not in ((), {}):
-        notes.append(f"default: {field.default}")
+        default = field.default if not isinstance(field.default, tuple) else " ".join(map(str, field.default))
+        notes.append(f"default: {default}")
     return f"{field.description}" + (f"  [{'; '.join(notes)}]" if notes else "")
 
 
@@ -192,7 +205,7 @@ def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | No
     for name, value in values.items():
         if isinstance(value, dict):
             values[name] = [f"{key}={weight}" for key, weight in value.items()]
-        elif options[name].multiple and isinstance(value, str):
+        elif options[name].multiple and not isinstance(value, list):
             values[name] = [value]
     ctx.default_map = values
 

@@ -6,10 +6,12 @@ import os
 import warnings
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import config, njit
+from numba.core.caching import FunctionCache
 
 # Between two products OpenMP's threads would spin for milliseconds: harmless alone, but on a machine that others use
 # the spinning thread holds the core that the working one waits for (ten times the time was seen). Some microseconds
@@ -25,8 +27,8 @@ def compiled(*, parallel: bool = False, inline: bool = False) -> Callable[[Funct
 
     The cache lies in ``NUMBA_CACHE_DIR``, else beside the package, else in ``~/.cache/seedrank`` (below
     ``XDG_CACHE_HOME`` if that is set), in a folder named after the content of all kernels: Numba itself notices only
-    changes of the file that holds a function, not of what it calls. Where no folder can be written, one warning is
-    given and everything is compiled in memory: slower to start, the same result.
+    changes of the file that holds a function, not of what it calls. Where no folder can be written, where a file in it
+    is damaged or the disk is full, one warning is given and code is compiled again: slower to start, the same result.
 
     Parameters
     ----------
@@ -37,19 +39,53 @@ def compiled(*, parallel: bool = False, inline: bool = False) -> Callable[[Funct
     """
 
     def decorate(function: FunctionT) -> FunctionT:
-        options: dict[str, Any] = {"nogil": True, "parallel": parallel, "inline": "always" if inline else "never"}
-        if _FOLDER is None:
-            made: FunctionT = njit(**options)(function)
-            return made
-        before = config.CACHE_DIR  # type: ignore[attr-defined]
-        config.CACHE_DIR = str(_FOLDER)  # type: ignore[attr-defined]
-        try:
-            made = njit(cache=True, **options)(function)
-        finally:
-            config.CACHE_DIR = before  # type: ignore[attr-defined]
-        return made
+        made: Any = njit(nogil=True, parallel=parallel, inline="always" if inline else "never")(function)
+        if _FOLDER is not None:
+            before = config.CACHE_DIR  # type: ignore[attr-defined]
+            config.CACHE_DIR = str(_FOLDER)  # type: ignore[attr-defined]
+            try:
+                made._cache = _ForgivingCache(function)  # noqa: SLF001  # what cache=True does, but for the class
+            finally:
+                config.CACHE_DIR = before  # type: ignore[attr-defined]
+        kernel: FunctionT = made
+        return kernel
 
     return decorate
+
+
+class _ForgivingCache(FunctionCache):
+    """Numba's cache of one function, with failures that cost time only.
+
+    A file may have been cut by a copy that was interrupted or by a machine that went down, and the disk may be full:
+    unpickling then raises anything. The index is emptied, so that the next process finds a sound one.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception as error:
+            _warn_once(error)
+            with suppress(Exception):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except Exception as error:
+            _warn_once(error)
+
+
+def _warn_once(error: Exception) -> None:
+    global _warned  # noqa: PLW0603
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            f"compiled kernels in {_FOLDER} could not be read or written ({type(error).__name__}: {error}); "
+            "they are compiled again",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def _cache_folder() -> Path | None:
@@ -79,4 +115,5 @@ def _cache_folder() -> Path | None:
     return None
 
 
+_warned = False
 _FOLDER = _cache_folder()

@@ -1,0 +1,184 @@
+"""Columns that are still zero nearly everywhere: lists of few nodes, pushed instead of swept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from seedrank.kernels._cpu.push import push_columns
+from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
+from seedrank.kernels.backend import QueryBlock
+from seedrank.kernels.transition import Transition
+
+ENTRIES_SHARE = 1024
+"""A column is pushed while that touches at most this fraction of the graph's entries: then it costs less than its part
+of a product, which it saves where all columns of the block are pushed."""
+
+
+class Column(NamedTuple):
+    """A column in full: its position in the block, and its nodes with their scores."""
+
+    position: int
+    nodes: Int32Array
+    values: ScoreArray
+
+
+@dataclass
+class _Lists:
+    """Sparse columns, one after the other: column c is entries ``bounds[c]`` to ``bounds[c + 1]``."""
+
+    bounds: Int64Array
+    nodes: Int32Array
+    values: ScoreArray | Float64Array
+
+    def take(self, chosen: BoolArray) -> _Lists:
+        """Keep some columns."""
+        lengths = np.diff(self.bounds)
+        entries = np.repeat(chosen, lengths)
+        return _Lists(_bounds(lengths[chosen]), self.nodes[entries], self.values[entries])
+
+
+class _PushedGraph(NamedTuple):
+    """The arguments of `push_columns` that say what the graph is, in order."""
+
+    out_weight: Any
+    keeps: bool
+    offsets: Any
+    neighbors: Any
+    weights: Any
+    types: Any
+    factors: Any
+    more_offsets: Any
+    more_neighbors: Any
+    more_weights: Any
+    more_types: Any
+
+
+class PushReport(NamedTuple):
+    """Sums of the pushed columns: their positions, mass, mass on dangling nodes, and L1 difference to before."""
+
+    positions: Int64Array
+    mass: Float64Array
+    dangling_mass: Float64Array
+    difference: Float64Array
+
+
+class Frontier:
+    """The sparse columns of a block.
+
+    A column stays here until a step of it would touch too much of the graph; when that is depends on the column alone,
+    and so does every number of it. It never comes back.
+
+    Parameters
+    ----------
+    transition : Transition
+    precision : "float32" or "float64"
+        In which values are stored between steps.
+    """
+
+    def __init__(self, transition: Transition, precision: Precision) -> None:
+        self._transition = transition
+        self._precision: Precision = precision
+        self._most_entries = transition.entries // ENTRIES_SHARE
+        self._graph = _pushed_graph(transition)
+        self.positions: Int64Array = np.zeros(0, dtype=np.int64)
+
+    def start(self, block: QueryBlock) -> None:
+        """Take over all columns of a block, v⁰ = s; none under the ``uniform`` rule, which reaches every node."""
+        self._seeds = _Lists(block.seed_offsets, block.seed_nodes, block.seed_weights)
+        self._lists = _Lists(block.seed_offsets, block.seed_nodes, block.seed_weights.astype(self._precision))
+        self.positions = np.arange(block.width)
+        self._dangling_mass = np.zeros(block.width)
+        stuck = self._transition.out_weight[block.seed_nodes] == 0
+        column = np.repeat(self.positions, np.diff(block.seed_offsets))
+        np.add.at(self._dangling_mass, column[stuck], block.seed_weights[stuck])
+
+    def grown(self) -> BoolArray:
+        """Tell which columns have become too wide to be pushed once more."""
+        if self._transition.dangling == "uniform":
+            return np.ones(len(self.positions), dtype=np.bool_)
+        return self._entries() > self._most_entries
+
+    def release(self, chosen: BoolArray) -> list[Column]:
+        """Give up some columns, for good."""
+        columns = [
+            Column(
+                int(self.positions[c]),
+                self._lists.nodes[self._lists.bounds[c] : self._lists.bounds[c + 1]],
+                self._lists.values[self._lists.bounds[c] : self._lists.bounds[c + 1]],
+            )
+            for c in np.flatnonzero(chosen)
+        ]
+        self._take(~chosen)
+        return columns
+
+    def keep(self, positions: Int64Array) -> None:
+        """Keep the columns at these positions of the block (ascending), which become 0, 1, 2 and so on."""
+        self._take(np.isin(self.positions, positions))
+        self.positions = np.searchsorted(positions, self.positions)
+
+    def step(self, *, restart: float) -> PushReport:
+        """One step of the recurrence for all columns here."""
+        transition, lists, seeds = self._transition, self._lists, self._seeds
+        damping = 1.0 - restart
+        share = np.full(len(self.positions), restart)
+        if transition.dangling == "seeds":
+            share += damping * self._dangling_mass
+        # Entries, nodes that keep their mass, and seeds: more cannot be reached.
+        room = _bounds(self._entries() + np.diff(lists.bounds) + np.diff(seeds.bounds))
+        following = _Lists(room, np.empty(room[-1], np.int32), np.empty(room[-1], self._precision))
+        counts = np.zeros(len(self.positions), dtype=np.int64)
+        sums = np.zeros((3, len(self.positions)))
+        push_columns(
+            lists.bounds, lists.nodes, lists.values, seeds.bounds, seeds.nodes,
+            np.repeat(share, np.diff(seeds.bounds)) * seeds.values, damping, *self._graph,
+            following.bounds, following.nodes, following.values, counts, sums[0], sums[1], sums[2],
+        )  # fmt: skip
+        used = np.arange(room[-1]) - np.repeat(room[:-1], np.diff(room)) < np.repeat(counts, np.diff(room))
+        self._lists = _Lists(_bounds(counts), following.nodes[used], following.values[used])
+        self._dangling_mass = sums[1]
+        return PushReport(self.positions, sums[0], sums[1], sums[2])
+
+    def _entries(self) -> Int64Array:
+        """Entries of the graph that a step of each column touches."""
+        nodes = self._lists.nodes
+        offsets = [rows.adjacency.offsets for rows in self._transition.outgoing]
+        touched = sum(row_starts[nodes + 1] - row_starts[nodes] for row_starts in offsets)
+        return np.diff(np.concatenate(([0], np.cumsum(touched)))[self._lists.bounds])
+
+    def _take(self, chosen: BoolArray) -> None:
+        self._lists, self._seeds = self._lists.take(chosen), self._seeds.take(chosen)
+        self.positions, self._dangling_mass = self.positions[chosen], self._dangling_mass[chosen]
+
+
+def _bounds(lengths: Int64Array) -> Int64Array:
+    bounds = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=bounds[1:])
+    return bounds
+
+
+def _pushed_graph(transition: Transition) -> _PushedGraph:
+    first, more = transition.outgoing[0], transition.outgoing[-1].adjacency
+    alone = len(transition.outgoing) == 1
+    return _PushedGraph(
+        out_weight=_mapped(transition.out_weight, np.float64),
+        keeps=transition.dangling == "self",
+        offsets=_mapped(first.adjacency.offsets, np.int64),
+        neighbors=_mapped(first.adjacency.neighbors, np.int32),
+        weights=_mapped(first.adjacency.weights, np.float64),
+        types=_mapped(first.adjacency.types, np.uint8),
+        factors=_mapped(first.factors, np.float64),
+        more_offsets=_mapped(np.zeros_like(more.offsets) if alone else more.offsets, np.int64),
+        more_neighbors=_mapped(more.neighbors, np.int32),
+        more_weights=_mapped(more.weights, np.float64),
+        more_types=_mapped(more.types, np.uint8),
+    )
+
+
+def _mapped(array: np.ndarray[Any, Any] | None, dtype: type[np.generic]) -> np.ndarray[Any, Any]:
+    """View an array as mapped files are viewed, so that one compiled kernel serves both; nothing is an empty one."""
+    view = np.zeros(0, dtype=dtype) if array is None else np.asarray(array).view()
+    view.flags.writeable = False
+    return view
