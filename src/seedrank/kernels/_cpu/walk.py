@@ -88,7 +88,7 @@ def _walk(query: int, rows: Any, queries: Any, setting: Any, stop: Any, table: A
         keys[entries], visits[entries] = start[walker], 0
         places[place_of(places, keys, keys[entries])] = entries
         entries += 1
-    for step in range(steps):
+    for step in range(steps if walkers > 0 else 0):
         if stop[query]:
             return table, entries, visited, edges, _STOPPED
         table = with_room(table, entries, 2 * walkers)
