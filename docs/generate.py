@@ -27,7 +27,7 @@ from pydantic import BaseModel, ByteSize
 from pydantic.fields import FieldInfo
 
 from seedrank.config import BuildOptions, Group, OptionInfo, ScoreOptions
-from seedrank.io.candidates import candidates_schema, queries_schema
+from seedrank.io.candidates import FURTHER_COLUMNS, candidates_schema, queries_schema
 from seedrank.io.records import GraphFacts, RunManifest
 from seedrank.jobs.cli.main import COMMANDS, run
 from seedrank.jobs.methods import METHODS
@@ -79,7 +79,7 @@ def candidates_table() -> str:
         precision="float32",
         facts={},
         meaning=METHODS["ppr"].meaning,
-        columns=METHODS["ppr"].candidate_columns,
+        columns=FURTHER_COLUMNS,
     )
     return _schema_table(schema)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from seedrank.jobs.build import build
     from seedrank.jobs.check import CheckReport, check
     from seedrank.jobs.demo import demo
+    from seedrank.jobs.explain import Explanation, explain
     from seedrank.jobs.info import info
     from seedrank.jobs.plan import Plan, plan
     from seedrank.jobs.results import Run, open_run
@@ -29,6 +30,8 @@ _HOME = {
     "CheckReport": ("seedrank.jobs.check", "CheckReport"),
     "check": ("seedrank.jobs.check", "check"),
     "demo": ("seedrank.jobs.demo", "demo"),
+    "Explanation": ("seedrank.jobs.explain", "Explanation"),
+    "explain": ("seedrank.jobs.explain", "explain"),
     "info": ("seedrank.jobs.info", "info"),
     "Plan": ("seedrank.jobs.plan", "Plan"),
     "plan": ("seedrank.jobs.plan", "plan"),
@@ -39,6 +42,7 @@ _HOME = {
 
 __all__ = [
     "CheckReport",
+    "Explanation",
     "GraphStore",
     "Plan",
     "Run",
@@ -46,6 +50,7 @@ __all__ = [
     "build",
     "check",
     "demo",
+    "explain",
     "info",
     "open_graph",
     "open_run",

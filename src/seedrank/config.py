@@ -24,8 +24,11 @@ BadRows = Literal["error", "drop"]
 Normalization = Literal["sum", "none", "minmax", "max"]
 Precision = Literal["float32", "float64"]
 BackendName = Literal["auto", "cpu", "scipy"]
-Method = Literal["ppr"]
+Method = Literal["ppr", "walk", "bfs", "dfs", "neighbors"]
 Stop = Literal["tolerance", "top-k"]
+
+#: Restart probability of a walk that is given none: walks are for going some way, PageRank for staying near.
+WALK_RESTART = 0.2
 
 #: How an option's value came about, weakest first. ``argument`` is a keyword argument of the Python call.
 ORIGINS = ("default", "file", "env", "flag", "argument")
@@ -95,11 +98,15 @@ class ScoreOptions(BuildOptions):
         None, description="Make every node of this type its own query, instead of reading hits."
     )
 
-    method: Annotated[Method, _option("Method")] = Field("ppr", description="What to compute: personalized PageRank.")
+    method: Annotated[Method, _option("Method")] = Field(
+        "ppr",
+        description="What to compute: personalized PageRank, random walks with restart, breadth-first or depth-first "
+        "traversal, or one-hop neighbors.",
+    )
     restart: Annotated[tuple[Annotated[float, Field(ge=1e-9, le=1)], ...], _option("Method")] = Field(
         (0.5,),
-        description="Restart probability: chance to jump back to the seeds at each step. Several: one result for each, "
-        "in one pass (repeatable).",
+        description="Restart probability: chance to jump back to the seeds at each step; of a walk 0.2 by default. "
+        "Several, with ppr: one result for each, in one pass (repeatable).",
     )
     damping: Annotated[tuple[Annotated[float, Field(ge=0, le=1 - 1e-9)], ...], _option("Method")] = Field(
         (), description="Damping factor, 1 - restart probability: the same setting by its other name (repeatable)."
@@ -131,6 +138,30 @@ class ScoreOptions(BuildOptions):
     type_weight: Annotated[dict[str, float], _option("Method", "TYPE=WEIGHT")] = Field(
         {}, description="Multiply the weights of an edge type; 0 removes it (repeatable)."
     )
+    max_hops: Annotated[int | None, _option("Method", "edges")] = Field(
+        None,
+        ge=0,
+        le=2**31 - 1,
+        description="Go no further from a seed than this; with ppr, return nothing that is further away.",
+    )
+    max_visited_nodes: Annotated[int | None, _option("Method", "nodes")] = Field(
+        None, ge=1, le=2**62, description="Visit at most so many nodes for a query; its seeds do not count."
+    )
+    max_visited_edges: Annotated[int | None, _option("Method", "edges")] = Field(
+        None, ge=1, le=2**62, description="Follow at most so many edges for a query."
+    )
+    walk_steps: Annotated[int, _option("Method", "steps")] = Field(
+        1000, ge=1, le=1_000_000_000, description="Steps of the walk from each seed."
+    )
+    random_seed: Annotated[int, _option("Method")] = Field(
+        0, ge=0, le=2**64 - 1, description="What the random numbers of walks start from."
+    )
+    hop_decay: Annotated[float, _option("Method")] = Field(
+        0.5, gt=0, le=1, description="Score of a node that a traversal reached: this, to the power of its hops."
+    )
+    neighbors_per_seed: Annotated[int | None, _option("Method", "neighbors")] = Field(
+        None, ge=1, le=2**31 - 1, description="Take at most so many neighbors of each seed, the lowest ids first."
+    )
 
     source: Annotated[tuple[str, ...], _option("Seeds")] = Field(
         (), description="Use only hits of these sources (repeatable)."
@@ -154,6 +185,9 @@ class ScoreOptions(BuildOptions):
     min_score: Annotated[float, _option("Output", "score")] = Field(
         0.0, ge=0, le=1, description="Return only candidates with at least this score."
     )
+    paths: Annotated[bool, _option("Output")] = Field(
+        False, description="Return the shortest path from a seed with every candidate."
+    )
     part_size: Annotated[int, _option("Output", "queries")] = Field(
         4096, ge=1, le=10_000_000, description="Queries per output file."
     )
@@ -168,13 +202,20 @@ class ScoreOptions(BuildOptions):
         None,
         ge=1,
         le=4096,
-        description="Queries scored together, at most what the backend takes (64); by default what memory allows.",
+        description="Queries scored together, at most what the method takes (64, traversals 256); by default what "
+        "memory allows.",
     )
     threads: Annotated[int | None, _option("Run")] = Field(
         None, ge=1, le=4096, description="Threads of the cpu backend; by default one per processor. Changes no result."
     )
     memory_limit: Annotated[ByteSize | None, _option("Run", "bytes, or 12GiB")] = Field(
         None, description="Memory that the block of scores may plan with; by default half of what is free."
+    )
+    timeout_s: Annotated[float | None, _option("Run", "seconds")] = Field(
+        None, gt=0, le=1e9, description="End a query after this time, with what it has found until then."
+    )
+    deadline_s: Annotated[float | None, _option("Run", "seconds")] = Field(
+        None, gt=0, le=1e9, description="End the job after this time; queries that are left have no candidates."
     )
     strict: Annotated[bool, _option("Run")] = Field(
         False, description="Exit with 6 when any query ends with a status other than ok."
@@ -227,8 +268,12 @@ class ScoreOptions(BuildOptions):
 
     @property
     def restart_probabilities(self) -> tuple[float, ...]:
-        """Every λ, whichever of the two names it was given by, ascending; each in (0, 1]."""
-        return tuple(sorted(1.0 - value for value in self.damping) if self.damping else sorted(self.restart))
+        """Every λ, whichever of the two names it was given by, ascending; each in (0, 1]. Walks default to another."""
+        if self.damping:
+            return tuple(sorted(1.0 - value for value in self.damping))
+        if self.method == "walk" and "restart" not in self.model_fields_set:
+            return (WALK_RESTART,)
+        return tuple(sorted(self.restart))
 
     @property
     def restart_probability(self) -> float:
@@ -270,6 +315,13 @@ class ScoreKeywords(BuildKeywords, total=False):
     direction: Direction
     edge_type: tuple[str, ...] | list[str]
     type_weight: dict[str, float]
+    max_hops: int | None
+    max_visited_nodes: int | None
+    max_visited_edges: int | None
+    walk_steps: int
+    random_seed: int
+    hop_decay: float
+    neighbors_per_seed: int | None
     source: tuple[str, ...] | list[str]
     source_normalization: Normalization
     seed_source_weight: dict[str, float]
@@ -277,12 +329,15 @@ class ScoreKeywords(BuildKeywords, total=False):
     node_type: tuple[str, ...] | list[str]
     include_seeds: bool
     min_score: float
+    paths: bool
     part_size: int
     backend: BackendName
     precision: Precision
     block_size: int | None
     threads: int | None
     memory_limit: int | str | None
+    timeout_s: float | None
+    deadline_s: float | None
     strict: bool
 
 

@@ -77,6 +77,16 @@ class IncompleteRunError(SeedrankError, RuntimeError):
     exit_code = 6
 
 
+class InterruptedRunError(SeedrankError, RuntimeError):
+    """The run was ended from outside before it was finished (exit code 130, as for an interrupt from the keyboard)."""
+
+    exit_code = 130
+
+
+class Terminated(BaseException):
+    """The process was asked to end (SIGTERM); like `KeyboardInterrupt` no error, so ``except Exception`` misses it."""
+
+
 class KernelError(SeedrankError, ArithmeticError):
     """A numerical self-check failed; the result of the block is withheld (the queries become ``failed``)."""
 

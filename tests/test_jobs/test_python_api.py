@@ -69,7 +69,9 @@ def test_restart_and_damping_are_one_setting() -> None:
         {"top_k": 0}, {"top_k": 2.5}, {"restart": 0}, {"restart": float("nan")}, {"damping": 1.0}, {"tolerance": -1},
         {"min_score": float("inf")}, {"direction": "up"}, {"dangling": "none"}, {"precision": "float16"},
         {"edge_type": "likes"}, {"type_weight": {"likes": -1}}, {"type_weight": {"likes": float("nan")}},
-        {"memory_limit": "much"}, {"block_size": 0}, {"backend": "gpu"}, {"method": "walk"},
+        {"memory_limit": "much"}, {"block_size": 0}, {"backend": "gpu"}, {"method": "push"},
+        {"max_hops": -1}, {"max_visited_nodes": 0}, {"walk_steps": 0}, {"random_seed": 2**64}, {"hop_decay": 0},
+        {"hop_decay": 1.5}, {"neighbors_per_seed": 0}, {"timeout_s": 0}, {"deadline_s": float("inf")},
     ],
     ids=str,
 )  # fmt: skip
@@ -212,7 +214,7 @@ def test_errors_are_also_the_built_in_that_a_caller_expects() -> None:
     codes = {kind.__name__: kind.exit_code for kind in KINDS}
     assert codes == {
         "SeedrankError": 1, "KernelError": 1, "ConfigError": 2, "InputDataError": 3, "ResourceError": 4,
-        "StorageError": 5, "IncompleteRunError": 6,
+        "StorageError": 5, "IncompleteRunError": 6, "InterruptedRunError": 130,
     }  # fmt: skip
     for name, base in (("ConfigError", ValueError), ("InputDataError", ValueError), ("StorageError", OSError)):
         assert issubclass(getattr(errors, name), base)

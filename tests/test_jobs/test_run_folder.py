@@ -37,7 +37,13 @@ CANDIDATES = [
 QUERIES = [
     ("query_id", "string", False, None, "id of the query, as given"),
     ("method", "string", False, None, "the method that ran"),
-    ("status", "string", False, None, "how the query ended: ok, no_valid_seeds, not_converged, failed"),
+    (
+        "status",
+        "string",
+        False,
+        None,
+        "how the query ended: ok, no_valid_seeds, not_converged, budget_exhausted, timed_out, failed",
+    ),
     ("seeds_given", "int32", True, "hits", "hits of the query; null when its seed list is null"),
     ("seeds_missing", "int32", False, "hits", "hits that are null or not in the graph"),
     ("candidates", "int32", False, "rows", "rows of the query in candidates"),
@@ -59,10 +65,10 @@ QUERIES = [
             "(rank k and its successor differ by rounding at most), tolerance (not told apart at this tolerance)"
         ),
     ),
-    ("visited_nodes", "int64", True, "nodes", "nodes that a traversal visited"),
-    ("visited_edges", "int64", True, "edges", "edges that a traversal visited"),
-    ("budget_hit", "string", True, None, "the limit that ended a traversal"),
-    ("truncated", "bool", True, None, "whether a limit cut candidates off"),
+    ("visited_nodes", "int64", True, "nodes", "distinct nodes that a walk or a traversal visited, seeds left out"),
+    ("visited_edges", "int64", True, "edges", "edges that a walk or a traversal followed"),
+    ("budget_hit", "string", True, None, "the limit that was met, named as its option"),
+    ("truncated", "bool", True, None, "whether a limit cut something off"),
     ("plan", "string", True, None, "name of the plan that was chosen"),
     ("trace", "string", True, None, "why the plan was chosen, as JSON"),
 ]
@@ -112,6 +118,7 @@ def test_file_metadata_says_what_made_the_table(run: seedrank.Run) -> None:
         "dangling": "seeds",
         "precision": "float32",
         "top_k": 2,
+        "max_hops": None,
         "max_iterations": 100,
         "tolerance": 1e-6,
         "stop": "tolerance",
@@ -360,7 +367,7 @@ class TestReplacing:
         with pytest.raises(KeyboardInterrupt):
             seedrank.score(pa.table(CYCLE), queries=HITS, out=tmp_path / "run", part_size=2)
         run = seedrank.open_run(tmp_path / "run")
-        assert (run.manifest.state, run.manifest.error) == ("failed", "KeyboardInterrupt()")
+        assert (run.manifest.state, run.manifest.error) == ("interrupted", "KeyboardInterrupt()")
         assert [part.part for part in run.manifest.parts] == [0]
         assert len(run.queries) == 2
         assert not (run.path / "_SUCCESS").exists()

@@ -116,3 +116,46 @@ def test_strict_counts_every_result(seedrank_command: Callable[..., Any], write:
     result = seedrank_command(*arguments, "--out", tmp_path / "run", "--max-iterations", "20")
     assert result.code == 6
     assert "1 of 2 queries ended with a status other than ok" in result.err
+
+
+def test_paths_and_hops_are_those_of_the_query_whatever_the_restart(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"paths": True, "max_hops": 1}
+    table = score(tmp_path, "all", restart=[0.9, 0.15], **options).candidates.to_arrow()
+    for restart in (0.15, 0.9):
+        alone = score(tmp_path, f"{restart}", restart=restart, **options).candidates.to_arrow().to_pylist()
+        assert {(row["query_id"], row["node_id"]) for row in alone} == {
+            (3, "B"), (3, "C"), (3, "D"), (7, "A"), (7, "B"), (7, "C"),
+        }  # fmt: skip
+        found = [row for row in table.to_pylist() if row["restart"] == restart]
+        for name in ("query_id", "node_id", "hops", "anchor_id", "path"):
+            assert [row[name] for row in found] == [row[name] for row in alone]
+
+
+def test_explain_says_which(tmp_path: Path) -> None:
+    run = score(tmp_path, "run", restart=[0.9, 0.15])
+    for row in run.candidates.to_arrow().to_pylist():
+        found = seedrank.explain(
+            run.path, query=row["query_id"], node=row["node_id"], restart=row["restart"], queries=pa.table(HITS)
+        )
+        assert (found.score, found.rank, found.restart) == (row["score"], row["rank"], row["restart"])
+        assert found.contributions is not None
+        assert found.contribution_bound is not None
+        total = sum(part.contribution for part in found.contributions)
+        assert abs(total - row["score"]) <= found.contribution_bound
+    with pytest.raises(ConfigError, match=r"(?s)several restart probabilities.*0\.15, 0\.9"):
+        seedrank.explain(run.path, query=7, node="A", queries=pa.table(HITS))
+    with pytest.raises(ConfigError, match=r"(?s)0\.5 is not in the run.*0\.15, 0\.9"):
+        seedrank.explain(run.path, query=7, node="A", restart=0.5, queries=pa.table(HITS))
+
+
+def test_a_walk_takes_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="2 restart probabilities are given with --method walk"):
+        seedrank.score(pa.table(EDGES), queries=pa.table(HITS), out=tmp_path / "run", method="walk", restart=[0.2, 0.5])
+
+
+def test_a_deadline_leaves_a_row_for_each(tmp_path: Path) -> None:
+    rows = score(tmp_path, "run", restart=[0.2, 0.5], deadline_s=1e-9).queries.to_arrow().to_pylist()
+    assert [(row["query_id"], row["restart"], row["status"]) for row in rows] == [
+        (3, 0.2, "timed_out"), (3, 0.5, "timed_out"), (5, 0.2, "no_valid_seeds"), (5, 0.5, "no_valid_seeds"),
+        (7, 0.2, "timed_out"), (7, 0.5, "timed_out"),
+    ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,34 @@ class TestBackendContract:
         )
         assert_scores_close(query.scores, toy.expected, query.error_bound)
         assert set(query.scores) == set(toy.expected)
+
+    def test_selects_what_a_column_may_reach(self, name: str, precision: Precision, hub: KernelGraph) -> None:
+        """Bits go with columns of the block as it was started, also after others have been given up."""
+        random = np.random.default_rng(7)
+        backend = create_backend(name)
+        backend.load(hub.transition(), precision=precision, order=hub.adjacency.order)
+        seeds = hub.seeds([{node + 40 * i: 1.0 for i in range(30)} for node in range(40)])
+        plain = query_block(seeds, 0, 40)
+        reachable = random.integers(0, 2**64, 20_000, dtype=np.uint64)
+        eligible = random.random(20_000) < 0.5
+        columns = np.array([1, 2, 5, 33, 39])
+        found = {}
+        for block in (plain, replace(plain, reachable=reachable)):
+            backend.start(block, restart=0.25)
+            for _ in range(3):
+                backend.step()
+            backend.keep(columns)
+            found[block.reachable is None] = [
+                backend.select(columns, k=k, eligible=eligible, min_score=0.0) for k in (20_000, 3)
+            ]
+        (every, _), (near, best) = found[True], found[False]
+        for row, column in enumerate(columns):
+            nodes, scores = every.nodes[row, : every.counts[row]], every.scores[row, : every.counts[row]]
+            may = (reachable[nodes] >> np.uint64(column)) & np.uint64(1) == 1
+            assert 3 < may.sum() < len(nodes)
+            assert near.nodes[row, : near.counts[row]].tolist() == nodes[may].tolist()
+            assert near.scores[row, : near.counts[row]].tolist() == scores[may].tolist()
+            assert best.nodes[row].tolist() == nodes[may][:3].tolist()
 
     def test_starts_at_the_seeds_and_reports_column_sums(self, name: str, precision: Precision) -> None:
         graph = kernel_graph(K2.edges)

@@ -20,6 +20,8 @@ CANDIDATES_SCHEMA_VERSION = 1
 QUERIES_SCHEMA_VERSION = 1
 FILE_KEY = b"seedrank"
 ROW_GROUP_ROWS = 1 << 20
+#: Columns of ``candidates`` that some methods and options add, in their order.
+FURTHER_COLUMNS = ("hops", "anchor_id", "visit_count", "path")
 
 
 class ScoreMeaning(NamedTuple):
@@ -60,9 +62,9 @@ def candidates_schema(
     facts : method and parameters that produced the table, stored in the file metadata.
     meaning : what a score is.
     several_restarts : whether a query has a result for each of several restart probabilities.
-    columns : names of further columns, in their order.
+    columns : the ones of `FURTHER_COLUMNS` that are filled, in that order.
     """
-    further = {field.name: field for field in _further_columns(node_type)}
+    further = _further_columns(node_type)
     return pa.schema(
         [
             _field("query_id", query_type, "id of the query, as given"),
@@ -81,8 +83,8 @@ def candidates_schema(
     )
 
 
-def _further_columns(node_type: pa.DataType) -> tuple[pa.Field, ...]:
-    """Columns of ``candidates`` that some methods and options add."""
+def path_type(node_type: pa.DataType) -> pa.ListType:
+    """Type of the column ``path``: edges as they are stored, in the order in which they were followed."""
     edge = pa.struct(
         [
             pa.field("src", node_type, nullable=False),
@@ -92,16 +94,34 @@ def _further_columns(node_type: pa.DataType) -> tuple[pa.Field, ...]:
             pa.field("reversed", pa.bool_(), nullable=False),
         ]
     )
-    return (
-        _field("hops", pa.int32(), "length of the shortest path from the anchor", unit="edges"),
-        _field("anchor_id", node_type, "the seed that the candidate was found from"),
-        _field("visit_count", pa.int64(), "how often a walk came by; of a traversal, the number of shortest paths"),
+    return pa.list_(pa.field("element", edge, nullable=False))
+
+
+def _further_columns(node_type: pa.DataType) -> dict[str, pa.Field]:
+    fields = (
+        _field(
+            "hops",
+            pa.int32(),
+            "edges followed from the anchor; null when no path leads to the candidate",
+            unit="edges",
+            nullable=True,
+        ),
+        _field("anchor_id", node_type, "the seed that the candidate was found from", nullable=True),
+        _field(
+            "visit_count",
+            pa.int64(),
+            "visits of the walk from the anchor; of a traversal, distinct shortest paths from the anchor",
+            unit="visits or paths",
+        ),
         _field(
             "path",
-            pa.list_(pa.field("element", edge, nullable=False)),
-            "edges from the anchor to the candidate as they are stored; reversed: followed from dst to src",
+            path_type(node_type),
+            "edges from the anchor to the candidate, as they are stored; reversed: followed from dst to src",
+            unit="edges",
+            nullable=True,
         ),
     )
+    return {field.name: field for field in fields}
 
 
 def _restart_column(several: bool) -> tuple[pa.Field, ...]:
@@ -116,7 +136,11 @@ def queries_schema(*, query_type: pa.DataType, facts: Mapping[str, Any], several
             _field("query_id", query_type, "id of the query, as given"),
             *_restart_column(several_restarts),
             _field("method", pa.string(), "the method that ran"),
-            _field("status", pa.string(), "how the query ended: ok, no_valid_seeds, not_converged, failed"),
+            _field(
+                "status",
+                pa.string(),
+                "how the query ended: ok, no_valid_seeds, not_converged, budget_exhausted, timed_out, failed",
+            ),
             _field(
                 "seeds_given",
                 pa.int32(),
@@ -141,10 +165,18 @@ def queries_schema(*, query_type: pa.DataType, facts: Mapping[str, Any], several
                 "(rank k and its successor differ by rounding at most), tolerance (not told apart at this tolerance)",
                 nullable=True,
             ),
-            _field("visited_nodes", pa.int64(), "nodes that a traversal visited", unit="nodes", nullable=True),
-            _field("visited_edges", pa.int64(), "edges that a traversal visited", unit="edges", nullable=True),
-            _field("budget_hit", pa.string(), "the limit that ended a traversal", nullable=True),
-            _field("truncated", pa.bool_(), "whether a limit cut candidates off", nullable=True),
+            _field(
+                "visited_nodes",
+                pa.int64(),
+                "distinct nodes that a walk or a traversal visited, seeds left out",
+                unit="nodes",
+                nullable=True,
+            ),
+            _field(
+                "visited_edges", pa.int64(), "edges that a walk or a traversal followed", unit="edges", nullable=True
+            ),
+            _field("budget_hit", pa.string(), "the limit that was met, named as its option", nullable=True),
+            _field("truncated", pa.bool_(), "whether a limit cut something off", nullable=True),
             _field("plan", pa.string(), "name of the plan that was chosen", nullable=True),
             _field("trace", pa.string(), "why the plan was chosen, as JSON", nullable=True),
         ],

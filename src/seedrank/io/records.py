@@ -95,7 +95,9 @@ class BackendRecord(_Record):
     requested: str
     reason: str
     precision: str
-    solver: str = Field(description="steps, or sweeps with the over-relaxation factor between verifying steps.")
+    solver: str = Field(
+        description="Of ppr: steps, or sweeps with the over-relaxation factor between verifying steps; else the method."
+    )
     block_size: int = Field(description="Queries scored together.")
     bytes_per_query: int = Field(description="Memory that one query of a block takes.")
     memory_budget_bytes: int
@@ -131,7 +133,7 @@ class RunManifest(_Record):
 
     schema_version: int = RUN_SCHEMA_VERSION
     seedrank_version: str
-    state: Literal["running", "finished", "incomplete", "failed"]
+    state: Literal["running", "finished", "incomplete", "failed", "interrupted"]
     error: str | None = None
     started_at: str
     finished_at: str | None = None

@@ -104,6 +104,14 @@ class RunFolder:
         with storage_errors(f"removing {self.staging}"):
             remove_tree(self.staging)
 
+    def remove_unfinished(self) -> None:
+        """Remove what a part left that was not finished: staged files, and candidates without their queries."""
+        self.remove_staging()
+        with storage_errors(f"removing unfinished parts of {self.path}"):
+            for part in self.candidates.glob("part-*.parquet"):
+                if not (self.queries / part.name).exists():
+                    part.unlink()
+
     def mark_success(self) -> None:
         """Write ``_SUCCESS``, the last thing that happens to a run folder."""
         with storage_errors(f"writing {self.path / SUCCESS_FILE}"):

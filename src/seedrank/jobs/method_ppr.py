@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,17 +12,23 @@ import pyarrow as pa
 from seedrank.config import ScoreOptions
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import BackendRecord
+from seedrank.jobs.clock import BlockTimer, Clock
 from seedrank.jobs.outcome import Outcome, Requirements
+from seedrank.jobs.paths import followed_graph, path_columns
 from seedrank.jobs.prepare import adjacency, block_size, memory_budget, type_weights
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet
+from seedrank.jobs.resources import processors
+from seedrank.kernels.arrays import BoolArray, DanglingRule
 from seedrank.kernels.backend import Backend, QueryBlock, SummingBackend, create_backend, resolve_backend
 from seedrank.kernels.block_result import CERTIFICATES, BlockResult, interleaved
 from seedrank.kernels.block_size import choose_block_size
 from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.kernels.ppr_shared import personalized_pageranks
+from seedrank.kernels.recall_graph import RecallGraph
 from seedrank.kernels.relaxation import Relaxation, choose_relaxation
-from seedrank.kernels.transition import build_transition
+from seedrank.kernels.transition import Transition, build_transition
+from seedrank.kernels.within_hops import within_hops
 
 
 def ppr_requirements(options: ScoreOptions, nodes: int) -> Requirements:
@@ -35,7 +42,26 @@ def ppr_requirements(options: ScoreOptions, nodes: int) -> Requirements:
     )
 
 
-def start_ppr(store: GraphStore, query_set: QuerySet, options: ScoreOptions, stopwatch: Stopwatch) -> PprRunner:
+def followed_transition(store: GraphStore, options: ScoreOptions, *, dangling: DanglingRule) -> Transition:
+    """Return transition probabilities of a store under direction, type weights and a dangling rule; one pass.
+
+    Raises
+    ------
+    InputDataError
+        An edge type that no edge has.
+    """
+    return build_transition(
+        adjacency(store.by_source),
+        adjacency(store.by_destination),
+        direction=options.direction,
+        type_weights=type_weights(options, store.facts.edge_types),
+        dangling=dangling,
+    )
+
+
+def start_ppr(
+    store: GraphStore, query_set: QuerySet, options: ScoreOptions, stopwatch: Stopwatch, clock: Clock
+) -> PprRunner:
     """Load the transition matrix of the store into the backend, choose a solver and fix the block size.
 
     Raises
@@ -46,14 +72,10 @@ def start_ppr(store: GraphStore, query_set: QuerySet, options: ScoreOptions, sto
         Memory does not hold a single query.
     """
     with stopwatch.stage("transition"):
-        transition = build_transition(
-            adjacency(store.by_source),
-            adjacency(store.by_destination),
-            direction=options.direction,
-            type_weights=type_weights(options, store.facts.edge_types),
-            # Several restart probabilities share vectors that know none: what would go back to the seeds is dropped.
-            dangling="drop" if _sums(options) and options.dangling == "seeds" else options.dangling,
-        )
+        # Several restart probabilities share vectors that know none: what would go back to the seeds is dropped.
+        drops = _sums(options) > 0 and options.dangling == "seeds"
+        transition = followed_transition(store, options, dangling="drop" if drops else options.dangling)
+        graph = followed_graph(store, options) if options.paths or options.max_hops is not None else None
     with stopwatch.stage("load_backend"):
         needs = ppr_requirements(options, transition.nodes)
         backend = create_backend(needs.decision.name, threads=options.threads)
@@ -83,8 +105,8 @@ def start_ppr(store: GraphStore, query_set: QuerySet, options: ScoreOptions, sto
             bytes_per_query=needs.bytes_per_query,
             memory_budget_bytes=budget,
         )
-    loses_mass = transition.dangling == "drop" and len(transition.dangling_nodes) > 0
-    return PprRunner(record, backend, relaxation, loses_mass, store, query_set, options)
+    loses_mass = drops and len(transition.dangling_nodes) > 0
+    return PprRunner(record, backend, relaxation, loses_mass, graph, store, query_set, options, clock)
 
 
 def _sums(options: ScoreOptions) -> int:
@@ -107,9 +129,11 @@ class PprRunner:
     machine: Backend
     relaxation: Relaxation | None
     loses_mass: bool
+    graph: RecallGraph | None
     store: GraphStore
     query_set: QuerySet
     options: ScoreOptions
+    clock: Clock
 
     def score(self, queries: npt.NDArray[np.int64]) -> Outcome:
         """Score some queries together.
@@ -118,11 +142,15 @@ class PprRunner:
         ------
         KernelError
             A self-check of the backend failed.
+        InterruptedRunError
+            The job was cancelled.
         """
-        result = self._score(self.query_set.block(queries))
-        filled = np.arange(result.nodes.shape[1]) < result.counts[:, None]
+        block, timer = self._within_hops(self.query_set.block(queries)), self.clock.timer()
+        result = self._score(block, timer)
+        filled = _filled(result)
+        status = np.select([result.stopped, ~result.converged], ["timed_out", "not_converged"], "ok")
         return Outcome(
-            status=np.where(result.converged, "ok", "not_converged").astype(object),
+            status=status.astype(object),
             counts=result.counts,
             nodes=result.nodes[filled],
             scores=result.scores[filled],
@@ -130,10 +158,13 @@ class PprRunner:
                 "iterations": pa.array(result.iterations),
                 "error_bound": pa.array(result.error_bound),
                 "certificate": pa.array([CERTIFICATES[code] for code in result.certificate], pa.string()),
+                "budget_hit": pa.array(np.full(len(result.stopped), timer.limit, dtype=object), mask=~result.stopped),
+                "truncated": pa.array(result.stopped, mask=~result.stopped),
             },
+            candidate_columns=self._paths(block, result) if self.options.paths else {},
         )
 
-    def _score(self, block: QueryBlock) -> BlockResult:
+    def _score(self, block: QueryBlock, timer: BlockTimer) -> BlockResult:
         options = self.options
         k = max(1, min(options.top_k, self.store.facts.nodes))
         if _sums(options):
@@ -150,6 +181,7 @@ class PprRunner:
                     min_score=options.min_score,
                     precision=options.precision,
                     loses_mass=self.loses_mass,
+                    should_stop=timer,
                 )
             )
         return personalized_pagerank(
@@ -164,4 +196,40 @@ class PprRunner:
             precision=options.precision,
             stop=options.stop,
             relaxation=self.relaxation,
+            on_step=lambda _: self.clock.check_cancelled(),
+            # Asked, the driver has to be ready to end at any step, which costs something under a fixed number of them.
+            should_stop=timer if self.clock.limited else None,
         )
+
+    def _within_hops(self, block: QueryBlock) -> QueryBlock:
+        """Restrict a block to what `max_hops` allows."""
+        if self.options.max_hops is None:
+            return block
+        assert self.graph is not None
+        reachable = within_hops(
+            self.graph,
+            block.seed_offsets,
+            block.seed_nodes,
+            max_hops=self.options.max_hops,
+            threads=self.options.threads or processors(),
+        )
+        return replace(block, reachable=reachable)
+
+    def _paths(self, block: QueryBlock, result: BlockResult) -> dict[str, Any]:
+        assert self.graph is not None
+        return path_columns(
+            self.graph,
+            self.store,
+            anchor_offsets=block.seed_offsets,
+            anchors=block.seed_nodes,
+            # The rows of a query, one for each restart probability, stand together.
+            counts=result.counts.reshape(block.width, -1).sum(axis=1),
+            targets=result.nodes[_filled(result)],
+            from_anchors=None,
+            threads=self.options.threads or processors(),
+        )
+
+
+def _filled(result: BlockResult) -> BoolArray:
+    """Mask of the places of a result that hold a candidate."""
+    return np.arange(result.nodes.shape[1]) < result.counts[:, np.newaxis]

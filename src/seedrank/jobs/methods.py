@@ -11,12 +11,17 @@ from typing import Any
 
 from seedrank.config import Method, ScoreOptions
 from seedrank.errors import ConfigError
-from seedrank.io.candidates import ScoreMeaning
+from seedrank.io.candidates import FURTHER_COLUMNS, ScoreMeaning
 from seedrank.io.graphstore import GraphStore
+from seedrank.jobs.clock import Clock
 from seedrank.jobs.method_ppr import ppr_requirements, start_ppr
+from seedrank.jobs.method_recall import recall_requirements, start_recall
 from seedrank.jobs.outcome import Requirements, Runner
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet
+
+#: Columns that ``--paths`` adds, whatever the method.
+PATH_COLUMNS = frozenset({"hops", "anchor_id", "path"})
 
 
 @dataclass(frozen=True)
@@ -27,16 +32,32 @@ class MethodEntry:
     ----------
     meaning : what a score is, for the metadata of the result.
     options : the options that this method uses and some other does not.
-    candidate_columns : the columns that it adds to ``candidates``, in their order.
+    candidate_columns : the columns that it adds to ``candidates``.
+    backends : names of the backends that it can run on, besides ``auto``.
     requirements : (options, nodes) → who would compute, and how much a query takes.
-    start : (store, query_set, options, stopwatch) → a runner, ready to score.
+    start : (store, query_set, options, stopwatch, clock) → a runner, ready to score.
     """
 
     meaning: ScoreMeaning
     options: frozenset[str]
-    candidate_columns: tuple[str, ...]
+    candidate_columns: frozenset[str]
+    backends: tuple[str, ...]
     requirements: Callable[[ScoreOptions, int], Requirements]
-    start: Callable[[GraphStore, QuerySet, ScoreOptions, Stopwatch], Runner]
+    start: Callable[[GraphStore, QuerySet, ScoreOptions, Stopwatch, Clock], Runner]
+
+
+_BUDGET = frozenset({"max_visited_nodes", "max_visited_edges"})
+
+
+def _recall(meaning: ScoreMeaning, *options: str) -> MethodEntry:
+    return MethodEntry(
+        meaning=meaning,
+        options=_BUDGET.union(options),
+        candidate_columns=frozenset({"hops", "anchor_id", "visit_count"}),
+        backends=("cpu",),
+        requirements=recall_requirements,
+        start=start_recall,
+    )
 
 
 METHODS: Mapping[Method, MethodEntry] = {
@@ -45,34 +66,68 @@ METHODS: Mapping[Method, MethodEntry] = {
             "personalized PageRank of the node for the query's seeds", "probability; all nodes of a query sum to 1"
         ),
         options=frozenset(
-            {"restart", "damping", "max_iterations", "tolerance", "stop", "dangling"}
+            {"restart", "damping", "max_iterations", "tolerance", "stop", "dangling", "max_hops"}
             | {"source_normalization", "seed_source_weight"}
         ),
-        candidate_columns=(),
+        candidate_columns=frozenset(),
+        backends=("cpu", "scipy"),
         requirements=ppr_requirements,
         start=start_ppr,
+    ),
+    "walk": _recall(
+        ScoreMeaning("share of the steps of the walk from the anchor that ended on the node", "visits / steps"),
+        *("restart", "damping", "walk_steps", "random_seed", "max_hops"),
+    ),
+    "bfs": _recall(
+        ScoreMeaning("hop decay to the power of the hops from the anchor", "1 at the anchor"), "hop_decay", "max_hops"
+    ),
+    "dfs": _recall(
+        ScoreMeaning("hop decay to the power of the hops from the anchor", "1 at the anchor"), "hop_decay", "max_hops"
+    ),
+    "neighbors": _recall(
+        ScoreMeaning("hop decay, as every candidate is one hop away", "1 at the anchor"),
+        *("hop_decay", "neighbors_per_seed"),
     ),
 }
 
 
 def check_method_options(options: ScoreOptions) -> None:
-    """Refuse options that were given although the method does not use them.
+    """Refuse options that were given although the method does not use them, and values that it does not take.
 
     Raises
     ------
     ConfigError
-        Naming the methods that use the first of them.
+        Naming the methods that would do.
     """
-    used = METHODS[options.method].options
+    entry = METHODS[options.method]
     for name in ScoreOptions.model_fields:
-        users = [method for method, entry in METHODS.items() if name in entry.options]
-        if users and name not in used and name in options.model_fields_set and getattr(options, name) is not None:
+        users = [method for method, other in METHODS.items() if name in other.options]
+        given = name in options.model_fields_set and getattr(options, name) is not None
+        if given and users and name not in entry.options:
             flag = f"--{name.replace('_', '-')}"
             raise ConfigError(
                 f"{flag} is given, but --method {options.method} does not use it",
                 expected=f"{flag} together with --method {' or '.join(users)}",
                 fix=f"drop {flag}, or choose another --method",
             )
+    if options.method != "ppr" and len(options.restart_probabilities) > 1:
+        raise ConfigError(
+            f"{len(options.restart_probabilities)} restart probabilities are given with --method {options.method}",
+            expected="one; --method ppr takes several",
+            fix="give one --restart (or --damping), or score once for each",
+        )
+    if options.backend not in ("auto", *entry.backends):
+        raise ConfigError(
+            f"--backend {options.backend} does not have --method {options.method}",
+            expected=f"--backend auto or {' or '.join(entry.backends)}",
+            fix="drop --backend, or choose another --method",
+        )
+
+
+def candidate_columns(options: ScoreOptions) -> tuple[str, ...]:
+    """Name the columns that follow ``score``, in the order of the schema."""
+    filled = METHODS[options.method].candidate_columns | (PATH_COLUMNS if options.paths else frozenset())
+    return tuple(name for name in FURTHER_COLUMNS if name in filled)
 
 
 def table_facts(options: ScoreOptions) -> dict[str, Any]:

@@ -35,6 +35,33 @@ class Outcome:
     query_columns: Mapping[str, pa.Array]
     candidate_columns: Mapping[str, pa.Array] = field(default_factory=dict)
 
+    def row(self, position: int) -> Outcome:
+        """Return one row alone."""
+        count = int(self.counts[position])
+        first = int(self.counts[:position].sum())
+        return Outcome(
+            status=self.status[position : position + 1],
+            counts=self.counts[position : position + 1],
+            nodes=self.nodes[first : first + count],
+            scores=self.scores[first : first + count],
+            query_columns={name: values.slice(position, 1) for name, values in self.query_columns.items()},
+            candidate_columns={name: values.slice(first, count) for name, values in self.candidate_columns.items()},
+        )
+
+    @classmethod
+    def too_late(cls, rows: int) -> Outcome:
+        """Rows of queries that the deadline of the job left untouched."""
+        return cls(
+            status=np.full(rows, "timed_out", dtype=object),
+            counts=np.zeros(rows, dtype=np.int32),
+            nodes=np.zeros(0, dtype=np.int32),
+            scores=np.zeros(0),
+            query_columns={
+                "budget_hit": pa.repeat(pa.scalar("deadline_s"), rows),
+                "truncated": pa.repeat(pa.scalar(True), rows),
+            },
+        )
+
 
 class Runner(Protocol):
     """A method that is ready to score: graph loaded, block size fixed."""

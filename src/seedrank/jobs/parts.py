@@ -14,9 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seedrank.config import ScoreOptions
+from seedrank.errors import InterruptedRunError
 from seedrank.io.candidates import candidates_schema, queries_schema
 from seedrank.io.graphstore import GraphStore
-from seedrank.jobs.methods import METHODS, table_facts
+from seedrank.jobs.clock import Clock
+from seedrank.jobs.methods import METHODS, candidate_columns, table_facts
 from seedrank.jobs.outcome import Outcome, Runner
 from seedrank.jobs.progress import Reporter
 from seedrank.jobs.query_set import QuerySet
@@ -45,18 +47,29 @@ def score_part(
     runner: Runner,
     options: ScoreOptions,
     reporter: Reporter,
+    clock: Clock,
 ) -> ScoredPart:
     """Score the queries ``first`` … ``last - 1``.
 
     A block whose kernel fails (a failed self-check, memory) costs its own queries only: their status is ``failed``,
-    the reason is logged, the rest of the part goes on.
+    the reason is logged, the rest of the part goes on. Blocks that the deadline leaves over have no candidates.
+
+    Raises
+    ------
+    InterruptedRunError
+        The job was cancelled.
     """
     valid = np.flatnonzero(query_set.valid[first:last]) + first
     reporter.advance(last - first - len(valid))
     blocks: list[_Block] = []
     for begin in range(0, len(valid), runner.backend.block_size):
         queries = valid[begin : begin + runner.backend.block_size]
-        blocks.append(_score_block(queries, query_set, runner))
+        clock.check_cancelled()
+        if clock.expired:
+            rows = len(queries) * len(options.restart_probabilities)
+            blocks.append(_Block(queries, Outcome.too_late(rows), None))
+        else:
+            blocks.append(_score_block(queries, query_set, runner))
         reporter.advance(len(queries))
     return _assemble(first, last, blocks, query_set=query_set, store=store, options=options)
 
@@ -72,6 +85,8 @@ class _Block(NamedTuple):
 def _score_block(queries: npt.NDArray[np.int64], query_set: QuerySet, runner: Runner) -> _Block:
     try:
         return _Block(queries, runner.score(queries), None)
+    except InterruptedRunError:
+        raise
     except Exception as error:
         first, last = query_set.query_ids.take(pa.array(queries[[0, -1]])).to_pylist()
         log.exception("block_failed", extra={"queries": len(queries), "first_query": first, "last_query": last})
@@ -143,8 +158,10 @@ def _queries_table(
     of_query = pa.array(place, mask=place < 0)
     for field in schema:
         if field.name not in columns:
-            parts = [outcome.query_columns[field.name] for outcome in outcomes if field.name in outcome.query_columns]
-            columns[field.name] = _joined(parts, field.type).take(of_query) if parts else pa.nulls(count, field.type)
+            parts = [
+                outcome.query_columns.get(field.name, pa.nulls(len(outcome.counts), field.type)) for outcome in outcomes
+            ]
+            columns[field.name] = _joined(parts, field.type).take(of_query)
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
@@ -156,16 +173,16 @@ def _candidates_table(
     store: GraphStore,
     options: ScoreOptions,
 ) -> pa.Table:
-    method, restarts = METHODS[options.method], options.restart_probabilities
+    further, restarts = candidate_columns(options), options.restart_probabilities
     several = len(restarts)
     schema = candidates_schema(
         query_type=query_set.query_ids.type,
         node_type=store.ids.type,
         precision=options.precision,
         facts=table_facts(options),
-        meaning=method.meaning,
+        meaning=METHODS[options.method].meaning,
         several_restarts=several > 1,
-        columns=method.candidate_columns,
+        columns=further,
     )
     of_row = np.repeat(np.arange(len(counts)), counts)
     rank = np.arange(len(of_row)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
@@ -177,8 +194,11 @@ def _candidates_table(
         "node_id": store.ids.take(pa.array(store.order[nodes])),
         "score": _joined([pa.array(outcome.scores) for outcome in outcomes], schema.field("score").type),
         **{
-            name: _joined([outcome.candidate_columns[name] for outcome in outcomes], schema.field(name).type)
-            for name in method.candidate_columns
+            name: _joined(
+                [outcome.candidate_columns[name] for outcome in outcomes if name in outcome.candidate_columns],
+                schema.field(name).type,
+            )
+            for name in further
         },
     }
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)

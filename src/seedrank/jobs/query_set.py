@@ -58,8 +58,8 @@ class QuerySet:
 
     def block(self, queries: npt.NDArray[np.int64]) -> QueryBlock:
         """Return the arrays of some queries, in the order given."""
-        seed_offsets, seed_entries = _gather(self.seeds.offsets, queries)
-        exclude_offsets, exclude_entries = _gather(self.exclude_offsets, queries)
+        seed_offsets, seed_entries = gather(self.seeds.offsets, queries)
+        exclude_offsets, exclude_entries = gather(self.exclude_offsets, queries)
         return QueryBlock(
             seed_offsets=seed_offsets,
             seed_nodes=self.seeds.nodes[seed_entries],
@@ -247,7 +247,7 @@ def _eligible(
     return by_rank[store.order]
 
 
-def _gather(
+def gather(
     offsets: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Offsets and entry positions of some rows of a CSR."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 from pathlib import Path
@@ -18,6 +19,11 @@ def available_memory() -> int:
     if address_space != resource.RLIM_INFINITY:
         limits.append(address_space)
     return max(min(limits), 0)
+
+
+def processors() -> int:
+    """Processors that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def peak_memory() -> int:

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
+from threading import Event
 from typing import Any, Literal, Unpack
 
 from seedrank._version import __version__
 from seedrank.config import ScoreKeywords, ScoreOptions, make_options
-from seedrank.errors import IncompleteRunError, SeedrankError, StorageError
+from seedrank.errors import IncompleteRunError, InterruptedRunError, SeedrankError, StorageError, Terminated
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import (
     GraphRecord,
@@ -26,6 +27,7 @@ from seedrank.io.records import (
     RunManifest,
 )
 from seedrank.io.runfolder import RunFolder, create_run_folder
+from seedrank.jobs.clock import Clock
 from seedrank.jobs.locations import local_output
 from seedrank.jobs.methods import METHODS, check_method_options
 from seedrank.jobs.outcome import Runner
@@ -50,6 +52,7 @@ def score(
     nodes: Any = None,
     exclude: Any = None,
     reporter: Reporter | None = None,
+    cancel: Event | None = None,
     **options: Unpack[ScoreKeywords],
 ) -> Run:
     """Score many seed sets by personalized PageRank and write one top-k candidate table.
@@ -68,6 +71,8 @@ def score(
         Rows ([query_id, ]node_id) that a query (every query, without query_id) must not return.
     reporter : Reporter, optional
         Receives progress.
+    cancel : threading.Event, optional
+        Set it from another thread to end the run: the part in work is dropped, finished parts stay.
     **options
         See `seedrank.config.ScoreOptions`.
 
@@ -82,6 +87,8 @@ def score(
         Exit codes 2, 3, 4 and 5 of the command.
     IncompleteRunError
         The run is written, but queries failed, or ``strict`` was set and a query did not end ``ok`` (exit code 6).
+    InterruptedRunError
+        ``cancel`` was set (exit code 130).
     """
     parsed = make_options(ScoreOptions, options)
     origins: dict[str, Origin] = dict.fromkeys(options, "argument")
@@ -94,6 +101,7 @@ def score(
         options=parsed,
         origins=origins,
         reporter=reporter,
+        cancel=cancel,
     )
 
 
@@ -107,6 +115,7 @@ def run_score(
     options: ScoreOptions,
     origins: Mapping[str, Origin],
     reporter: Reporter | None = None,
+    cancel: Event | None = None,
 ) -> Run:
     """`score` with validated options and the origin of each."""
     check_method_options(options)
@@ -114,7 +123,8 @@ def run_score(
     check_run_output(out, graph=graph, queries=queries, nodes=nodes, exclude=exclude, overwrite=options.overwrite)
     store_of(graph)  # a damaged store is refused before an earlier run is replaced
     folder = create_run_folder(local_output(out), overwrite=options.overwrite)
-    job = _Job(folder, options, origins, reporter or Silent())
+    clock = Clock(timeout_s=options.timeout_s, deadline_s=options.deadline_s, cancel=cancel)
+    job = _Job(folder, options, origins, reporter or Silent(), clock)
     try:
         job.prepare(graph, queries=queries, nodes=nodes, exclude=exclude)
         folder.discard_replaced()
@@ -123,8 +133,13 @@ def run_score(
         if folder.restore_replaced():
             raise
         # The original error is what counts: a manifest that cannot be written any more must not hide it.
+        interrupted = isinstance(error, (KeyboardInterrupt, Terminated, InterruptedRunError))
         with suppress(StorageError):
-            job.close("failed", error=str(error) if isinstance(error, SeedrankError) else repr(error))
+            folder.remove_unfinished()
+            job.close(
+                "interrupted" if interrupted else "failed",
+                error=str(error) if isinstance(error, SeedrankError) else repr(error),
+            )
         raise
     return job.finish()
 
@@ -133,11 +148,17 @@ class _Job:
     """One run, from an empty folder to the success marker; owns the manifest."""
 
     def __init__(
-        self, folder: RunFolder, options: ScoreOptions, origins: Mapping[str, Origin], reporter: Reporter
+        self,
+        folder: RunFolder,
+        options: ScoreOptions,
+        origins: Mapping[str, Origin],
+        reporter: Reporter,
+        clock: Clock,
     ) -> None:
         self.folder = folder
         self.options = options
         self.reporter = reporter
+        self.clock = clock
         self.stopwatch = Stopwatch()
         self.by_status: Counter[str] = Counter()
         self.manifest = RunManifest(
@@ -162,7 +183,7 @@ class _Job:
         )
         with watch.stage("read_queries"):
             self.query_set = load_query_set(self.store, queries=queries, exclude=exclude, options=self.options)
-        self.runner = METHODS[self.options.method].start(self.store, self.query_set, self.options, watch)
+        self.runner = METHODS[self.options.method].start(self.store, self.query_set, self.options, watch, self.clock)
         log.info(
             "backend_chosen",
             extra={"backend": self.runner.backend.name, "reason": self.runner.backend.reason},
@@ -207,7 +228,9 @@ class _Job:
             "_SUCCESS is not written",
         )
 
-    def close(self, state: Literal["finished", "incomplete", "failed"], *, error: str | None = None) -> None:
+    def close(
+        self, state: Literal["finished", "incomplete", "failed", "interrupted"], *, error: str | None = None
+    ) -> None:
         """Write the last version of the manifest."""
         self.manifest.state = state
         self.manifest.error = error
@@ -228,6 +251,7 @@ class _Job:
                 runner=self.runner,
                 options=self.options,
                 reporter=self.reporter,
+                clock=self.clock,
             )
         with self.stopwatch.stage("write"):
             sizes = self.folder.write_part(part, candidates=scored.candidates, queries=scored.queries)

@@ -12,6 +12,7 @@ Int32Array: TypeAlias = npt.NDArray[np.int32]
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 Float64Array: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+UInt64Array: TypeAlias = npt.NDArray[np.uint64]
 UnsignedArray: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
 ScoreArray: TypeAlias = npt.NDArray[np.floating[Any]]
 """Scores in the precision of the run: float32 or float64."""

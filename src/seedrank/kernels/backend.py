@@ -19,7 +19,15 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from seedrank.errors import ConfigError
-from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
+from seedrank.kernels.arrays import (
+    BoolArray,
+    Float64Array,
+    Int32Array,
+    Int64Array,
+    Precision,
+    ScoreArray,
+    UInt64Array,
+)
 from seedrank.kernels.transition import Transition
 
 
@@ -37,6 +45,8 @@ class QueryBlock:
     exclude_offsets : int64 (B + 1)
     exclude_nodes : int32
         Internal nodes that may not be selected for the query (repeats are harmless).
+    reachable : uint64 (n) or None
+        Bit b of a node: column b may select it (at most 64 columns then); None: every column may.
     """
 
     seed_offsets: Int64Array
@@ -44,6 +54,7 @@ class QueryBlock:
     seed_weights: Float64Array
     exclude_offsets: Int64Array
     exclude_nodes: Int32Array
+    reachable: UInt64Array | None = None
 
     @property
     def width(self) -> int:
@@ -139,7 +150,7 @@ class Backend(Protocol):
     def select(self, columns: Int64Array, *, k: int, eligible: BoolArray | None, min_score: float) -> Selection:
         """Select the top k of these kept columns: `seedrank.kernels.topk` states the rules.
 
-        `eligible` (n) masks internal nodes; exclusions come from the block.
+        `eligible` (n) masks internal nodes; exclusions and what is reachable come from the block.
         """
         ...
 

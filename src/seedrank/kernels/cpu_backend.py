@@ -331,6 +331,8 @@ class CpuBackend:
                 layout.place[query.exclude_nodes[query.exclude_offsets[column] : query.exclude_offsets[column + 1]]]
                 for column in columns
             ],
+            reachable=None if query.reachable is None else query.reachable[layout.node_at],
+            bits=columns,
             k=k,
             min_score=min_score,
             threads=self._threads,

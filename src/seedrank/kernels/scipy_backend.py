@@ -247,14 +247,18 @@ class ScipyBackend:
         nodes = np.full((len(columns), k), -1, dtype=np.int32)
         scores = np.zeros((len(columns), k), dtype=graph.dtype)
         counts = np.zeros(len(columns), dtype=np.int32)
-        offsets = block.query.exclude_offsets
+        offsets, reachable = block.query.exclude_offsets, block.query.reachable
         for row, column in enumerate(columns):
             position = int(np.searchsorted(block.columns, column))
+            allowed = eligible
+            if reachable is not None:
+                near = (reachable >> np.uint64(column) & np.uint64(1)).astype(np.bool_)
+                allowed = near if eligible is None else near & eligible
             found, values = top_k(
                 np.ascontiguousarray(matrix[:, position]),
                 k=k,
                 order=graph.order,
-                eligible=eligible,
+                eligible=allowed,
                 excluded=block.query.exclude_nodes[offsets[column] : offsets[column + 1]],
                 min_score=min_score,
             )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
+from types import FrameType
 
 import click
 
 from seedrank._version import __version__
-from seedrank.errors import SeedrankError
+from seedrank.errors import SeedrankError, Terminated
 
 #: Command → one line of help. Modules are imported when their command is used: ``--help`` stays fast.
 COMMANDS = {
@@ -18,11 +22,12 @@ COMMANDS = {
     "score": "Score seed sets and write candidate tables: the job.",
     "plan": "Say what score would do; reads footers and query ids only.",
     "check": "Validate every input fully; compute nothing.",
+    "explain": "Say why a node is where it is among the candidates of a query.",
     "info": "Show versions, machine, backends and the decision.",
     "demo": "Score questions on the graph of Python's own standard library.",
 }
 
-BUG, USAGE, INTERRUPTED, OUT_OF_MEMORY = 1, 2, 130, 4
+BUG, USAGE, OUT_OF_MEMORY, INTERRUPTED, TERMINATED = 1, 2, 4, 130, 143
 
 
 class _LazyGroup(click.Group):
@@ -57,7 +62,7 @@ seedrank score graph --queries hits.parquet --out run
         "max_content_width": 100,
     },
     epilog="Exit codes: 0 done, 1 bug, 2 usage, 3 input data, 4 missing resource, 5 storage, 6 incomplete, "
-    "130 interrupted.",
+    "130 interrupted, 143 terminated.",
 )
 @click.version_option(__version__, prog_name="seedrank")
 def cli() -> None:
@@ -68,10 +73,11 @@ def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911  # one return per kin
     """Run the command line; returns the exit code and never raises.
 
     Codes: 0 done, 1 bug (with traceback), 2 usage or configuration, 3 input data, 4 missing resource or memory,
-    5 storage, 6 incomplete run, 130 interrupted.
+    5 storage, 6 incomplete run, 130 interrupted (SIGINT), 143 terminated (SIGTERM).
     """
     try:
-        cli.main(args=list(arguments), prog_name="seedrank", standalone_mode=False)
+        with _sigterm_raises():
+            cli.main(args=list(arguments), prog_name="seedrank", standalone_mode=False)
     except SeedrankError as error:
         _say(f"error: {error.found}", error.expected, error.fix)
         return error.exit_code
@@ -87,6 +93,9 @@ def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911  # one return per kin
     except (KeyboardInterrupt, click.Abort):
         _say("interrupted; the run folder holds the parts that were finished", "", "")
         return INTERRUPTED
+    except Terminated:
+        _say("terminated; the run folder holds the parts that were finished", "", "")
+        return TERMINATED
     except MemoryError as error:
         _say(
             f"error: out of memory ({error})",
@@ -103,6 +112,24 @@ def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911  # one return per kin
         _say("error: this is a bug in seedrank", "", "report it with the lines above")
         return BUG
     return 0
+
+
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    """Let SIGTERM unwind the stack as an interrupt from the keyboard does, so that the manifest is closed."""
+    if threading.current_thread() is not threading.main_thread():
+        # Python lets only the main thread set handlers.
+        yield
+        return
+
+    def terminate(signum: int, frame: FrameType | None) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _say(headline: str, expected: str, fix: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numba import prange
 
 from seedrank.kernels._cpu.compiled import compiled
-from seedrank.kernels.arrays import BoolArray, Int32Array, Int64Array, ScoreArray
+from seedrank.kernels.arrays import BoolArray, Int32Array, Int64Array, ScoreArray, UInt64Array
 
 STRIP = 16
 """Columns that are scanned together."""
@@ -26,6 +26,8 @@ def select_columns(
     k: int,
     min_score: float,
     threads: int,
+    reachable: UInt64Array | None = None,
+    bits: Int64Array | None = None,
 ) -> tuple[Int32Array, ScoreArray, Int32Array]:
     """Select the k best rows of some columns of a block; the rules are those of `seedrank.kernels.topk`.
 
@@ -43,6 +45,10 @@ def select_columns(
     k : int
     min_score : float
     threads : int
+    reachable : uint64 (n), optional
+        Rows that a column may select, by its bit; None: every row.
+    bits : int64 (c), optional
+        Bit of each wanted column in `reachable`.
 
     Returns
     -------
@@ -66,8 +72,12 @@ def select_columns(
     candidate_counts = np.zeros(shape[:2], dtype=np.int64)
     least = max(dtype.type(min_score), np.nextafter(dtype.type(0), dtype.type(1)))
     allowed = np.zeros(0, dtype=np.bool_) if eligible is None else eligible
+    near = np.zeros(0, dtype=np.uint64) if reachable is None else reachable
+    bit_of = np.zeros(width, dtype=np.uint64)
+    if bits is not None:
+        bit_of[columns] = bits
     _scan(
-        block, unscale, ranks, allowed, offsets, excluded_rows, wanted, least, most, bands,
+        block, unscale, ranks, allowed, near, bit_of, offsets, excluded_rows, wanted, least, most, bands,
         candidate_scores, candidate_ranks, candidate_rows, candidate_counts,
     )  # fmt: skip
     rows = np.full((len(columns), k), -1, dtype=np.int32)
@@ -127,6 +137,8 @@ def _scan(
     unscale: Any,
     ranks_of: Any,
     eligible: Any,
+    reachable: Any,
+    bit_of: Any,
     excluded_offsets: Any,
     excluded_rows: Any,
     wanted: Any,
@@ -151,6 +163,8 @@ def _scan(
         Tie rank by row.
     eligible : bool (n), or of length 0
         Rows that may be selected; empty: all.
+    reachable, bit_of : uint64 (n), or of length 0; uint64 (B)
+        Rows that a column may select, by its bit; empty: all.
     excluded_offsets, excluded_rows : int64 (B + 1), int32, ascending within a column
     wanted : bool (B)
     least : float
@@ -165,6 +179,7 @@ def _scan(
     strips = width // STRIP
     capacity = scores.shape[2]
     everything = eligible.shape[0] == 0
+    anywhere = reachable.shape[0] == 0
     for task in prange(strips * bands):
         strip, band = task % strips, task // strips
         left = strip * STRIP
@@ -184,8 +199,10 @@ def _scan(
             for j in range(STRIP):
                 column = left + j
                 score = block[row, column] * back
-                if score >= threshold[j] and not _contains(
-                    excluded_rows, excluded_offsets[column], excluded_offsets[column + 1], row
+                if (
+                    score >= threshold[j]
+                    and (anywhere or reachable[row] >> bit_of[column] & np.uint64(1) != 0)
+                    and not _contains(excluded_rows, excluded_offsets[column], excluded_offsets[column + 1], row)
                 ):
                     count = counts[band, column]
                     scores[band, column, count] = score

@@ -1,0 +1,187 @@
+"""``--method walk``, ``bfs``, ``dfs`` and ``neighbors``: bounded recall of a job's queries, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from seedrank.config import ScoreOptions
+from seedrank.io.graphstore import GraphStore
+from seedrank.io.id_hashes import hash_ids
+from seedrank.io.records import BackendRecord
+from seedrank.jobs.clock import Clock
+from seedrank.jobs.outcome import Outcome, Requirements
+from seedrank.jobs.paths import followed_graph, id_column, path_columns
+from seedrank.jobs.prepare import block_size, memory_budget
+from seedrank.jobs.progress import Stopwatch
+from seedrank.jobs.query_set import QuerySet, gather
+from seedrank.jobs.resources import processors
+from seedrank.kernels.backend import BackendDecision
+from seedrank.kernels.depth_first import depth_first
+from seedrank.kernels.one_hop import one_hop
+from seedrank.kernels.recall import LIMITS, RecallLimits, RecallQueries, RecallResult, StopFlags
+from seedrank.kernels.recall_graph import RecallGraph
+from seedrank.kernels.traverse import breadth_first
+from seedrank.kernels.walk import random_walk
+from seedrank.kernels.walk_graph import build_walk_graph
+
+#: Queries of a block: enough for threads to share the work evenly, few enough for a bar that moves.
+WIDEST_BLOCK = 256
+#: Bytes of a candidate in the result of a kernel and in the columns made of it.
+CANDIDATE_BYTES = 64
+
+Kernel = Callable[[RecallQueries, StopFlags], RecallResult]
+
+
+def recall_requirements(options: ScoreOptions, nodes: int) -> Requirements:
+    """Say who would compute, and what a query of a block takes on a graph of so many nodes."""
+    return Requirements(
+        decision=BackendDecision("cpu", options.backend, "walks and traversals have this backend only"),
+        bytes_per_query=CANDIDATE_BYTES * max(1, min(options.top_k, nodes)),
+        widest=WIDEST_BLOCK,
+    )
+
+
+def start_recall(
+    store: GraphStore, query_set: QuerySet, options: ScoreOptions, stopwatch: Stopwatch, clock: Clock
+) -> RecallRunner:
+    """Apply direction and edge types to the graph, prepare the kernel of the method and fix the block size.
+
+    Raises
+    ------
+    InputDataError
+        An edge type that no edge has.
+    ResourceError
+        Memory does not hold the result of a single query.
+    """
+    with stopwatch.stage("load_backend"):
+        needs = recall_requirements(options, store.facts.nodes)
+        budget = memory_budget(options.memory_limit)
+        record = BackendRecord(
+            name=needs.decision.name,
+            requested=needs.decision.requested,
+            reason=needs.decision.reason,
+            precision=options.precision,
+            solver=options.method,
+            block_size=block_size(options, needs, budget=budget, queries=len(query_set)),
+            bytes_per_query=needs.bytes_per_query,
+            memory_budget_bytes=budget,
+        )
+        graph = followed_graph(store, options)
+        kernel = _kernel(graph, query_set, options)
+    return RecallRunner(record, graph, kernel, store, query_set, options, clock)
+
+
+def _kernel(graph: RecallGraph, query_set: QuerySet, options: ScoreOptions) -> Kernel:
+    """Return the kernel of the method with everything but the queries and their flags."""
+    common: dict[str, Any] = {
+        "limits": RecallLimits(
+            max_hops=options.max_hops,
+            max_visited_nodes=options.max_visited_nodes,
+            max_visited_edges=options.max_visited_edges,
+        ),
+        "k": max(1, min(options.top_k, graph.nodes)),
+        "eligible": query_set.eligible,
+        "min_score": options.min_score,
+        "precision": options.precision,
+        "threads": options.threads or processors(),
+    }
+    kernel: Callable[..., RecallResult]
+    if options.method == "walk":
+        common |= {
+            "restart": options.restart_probability,
+            "steps": options.walk_steps,
+            "random_seed": options.random_seed,
+        }
+        kernel = partial(random_walk, build_walk_graph(graph), **common)
+    elif options.method == "neighbors":
+        common |= {"hop_decay": options.hop_decay, "per_seed": options.neighbors_per_seed}
+        kernel = partial(one_hop, graph, **common)
+    else:
+        traversal = breadth_first if options.method == "bfs" else depth_first
+        kernel = partial(traversal, graph, hop_decay=options.hop_decay, **common)
+    return lambda queries, flags: kernel(queries, flags=flags)
+
+
+@dataclass(frozen=True)
+class RecallRunner:
+    """A walk or a traversal, ready to score; see `seedrank.jobs.outcome.Runner`."""
+
+    backend: BackendRecord
+    graph: RecallGraph
+    kernel: Kernel
+    store: GraphStore
+    query_set: QuerySet
+    options: ScoreOptions
+    clock: Clock
+
+    def score(self, queries: npt.NDArray[np.int64]) -> Outcome:
+        """Score some queries together.
+
+        Raises
+        ------
+        InterruptedRunError
+            The job was cancelled.
+        """
+        block = self._block(queries)
+        result, time_limits = self.clock.watch(lambda flags: self.kernel(block, flags), width=len(queries))
+        filled = np.arange(result.nodes.shape[1]) < result.counts[:, None]
+        anchors = result.anchors[filled]
+        columns = {
+            "hops": pa.array(result.hops[filled]),
+            "anchor_id": id_column(self.store, anchors),
+            "visit_count": pa.array(result.visit_counts[filled]),
+        }
+        if self.options.paths:
+            columns["path"] = path_columns(
+                self.graph,
+                self.store,
+                anchor_offsets=block.anchor_offsets,
+                anchors=block.anchors,
+                counts=result.counts,
+                targets=result.nodes[filled],
+                from_anchors=anchors,
+                threads=self.options.threads or processors(),
+            )["path"]
+        truncated, timed_out = result.truncated, result.timed_out
+        limit = np.where(timed_out, time_limits, np.array(LIMITS, dtype=object)[result.limit])
+        return Outcome(
+            status=np.select([timed_out, truncated], ["timed_out", "budget_exhausted"], "ok").astype(object),
+            counts=result.counts,
+            nodes=result.nodes[filled],
+            scores=result.scores[filled],
+            query_columns={
+                "visited_nodes": pa.array(result.visited_nodes),
+                "visited_edges": pa.array(result.visited_edges),
+                "budget_hit": pa.array(limit, pa.string(), mask=limit == ""),
+                "truncated": pa.array(truncated),
+            },
+            candidate_columns=columns,
+        )
+
+    def _block(self, queries: npt.NDArray[np.int64]) -> RecallQueries:
+        """Return the arrays of some queries; the anchors of a query are its seeds, by tie rank."""
+        seeds = self.query_set.seeds
+        offsets, entries = gather(seeds.offsets, queries)
+        exclude_offsets, exclude_entries = gather(self.query_set.exclude_offsets, queries)
+        anchors = seeds.nodes[entries]
+        return RecallQueries(
+            anchor_offsets=offsets,
+            anchors=anchors,
+            query_keys=self._keys(self.query_set.query_ids, queries),
+            anchor_keys=self._keys(self.store.ids, self.store.order[anchors]),
+            exclude_offsets=exclude_offsets,
+            exclude_nodes=self.query_set.exclude_nodes[exclude_entries],
+        )
+
+    def _keys(self, ids: pa.Array, positions: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+        """Hashes of some ids, which only walks need."""
+        if self.options.method != "walk":
+            return np.zeros(len(positions), dtype=np.uint64)
+        return hash_ids(ids.take(pa.array(positions)))

@@ -1,0 +1,97 @@
+"""A recorded run, opened again: its options, its graph and its queries, each checked to be what it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seedrank.config import ScoreOptions, make_options
+from seedrank.errors import InputDataError
+from seedrank.io.graphstore import GraphStore, open_graph_store
+from seedrank.io.records import InputRecord, RunManifest
+from seedrank.jobs.query_set import QuerySet, load_query_set
+from seedrank.jobs.results import Run
+
+#: Options that change no result; a run that is opened again has others.
+_NOT_OF_THE_RESULT = frozenset(
+    {"overwrite", "strict", "block_size", "memory_limit", "threads", "timeout_s", "deadline_s", "part_size"}
+)
+
+
+def recorded_options(manifest: RunManifest) -> ScoreOptions:
+    """Return the options of a run that make its numbers; those left at their default stay so."""
+    return make_options(
+        ScoreOptions,
+        {
+            name: record.value
+            for name, record in manifest.options.items()
+            if record.origin != "default" and name not in _NOT_OF_THE_RESULT
+        },
+    )
+
+
+def recorded_store(run: Run) -> GraphStore:
+    """Open the graph store of a run.
+
+    Raises
+    ------
+    InputDataError
+        The run never got that far, or its store is gone or another one.
+    """
+    record = run.manifest.graph
+    if record is None:
+        raise InputDataError(
+            f"{run.path} names no graph: the run ended before it had one",
+            expected="a run that delivered at least one part",
+            fix="see state and error in run.json, then run score again",
+        )
+    store = open_graph_store(record.path)
+    if store.facts.fingerprint != record.fingerprint:
+        raise InputDataError(
+            f"the graph store {record.path} is not the one that {run.path} used: its fingerprint differs",
+            expected=f"fingerprint {record.fingerprint}",
+            fix="restore the store, or run score again",
+        )
+    return store
+
+
+def recorded_queries(run: Run, store: GraphStore, options: ScoreOptions, *, queries: Any, exclude: Any) -> QuerySet:
+    """Read the hits and exclusions of a run again.
+
+    Parameters
+    ----------
+    run, store, options : the run, its store and its options.
+    queries, exclude : the inputs, where they have moved or were tables in memory; None: the recorded files.
+
+    Raises
+    ------
+    InputDataError
+        A recorded input cannot be found or was a table in memory, or its content is another one now.
+    """
+    inputs = run.manifest.inputs
+    query_set = load_query_set(
+        store,
+        queries=_files(inputs.get("queries"), "queries", run) if queries is None else queries,
+        exclude=_files(inputs.get("exclude"), "exclude", run) if exclude is None else exclude,
+        options=options,
+    )
+    for name, record in query_set.records.items():
+        if name not in inputs or record.fingerprint != inputs[name].fingerprint:
+            raise InputDataError(
+                f"{name}: the content is not the one that {run.path} used: its fingerprint differs",
+                expected=f"fingerprint {inputs[name].fingerprint}" if name in inputs else f"a run with {name}",
+                fix="restore the files, or run score again",
+            )
+    return query_set
+
+
+def _files(record: InputRecord | None, name: str, run: Run) -> list[str] | None:
+    if record is None:
+        return None
+    uris = [file.uri for file in record.files]
+    if any(uri.endswith(" in memory)") for uri in uris):
+        raise InputDataError(
+            f"{name} was a table in memory, which {run.path} cannot read again",
+            expected=f"the same {name} once more",
+            fix=f"pass {name}=TABLE to seedrank.explain",
+        )
+    return uris

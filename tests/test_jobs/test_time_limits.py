@@ -1,0 +1,251 @@
+"""Time limits, cancellation and signals: what was found stays, the row says so, the run folder stays whole."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import seedrank
+from seedrank.errors import InterruptedRunError
+from seedrank.jobs.clock import Clock
+
+Command = Callable[..., Any]
+ENDLESS = 1_000_000_000
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> seedrank.GraphStore:
+    """A random graph of a million edges: a traversal of it takes some time, walks can take any."""
+    generator = np.random.default_rng(3)
+    edges = pa.table({name: generator.integers(0, 200_000, 1_000_000) for name in ("src", "dst")})
+    return seedrank.build(edges, out=tmp_path_factory.mktemp("large") / "graph")
+
+
+def hits_of(queries: int) -> pa.Table:
+    return pa.table({"query_id": np.arange(queries), "node_id": np.arange(queries)})
+
+
+def rows_of(run: seedrank.Run) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = run.queries.to_arrow().to_pylist()
+    return rows
+
+
+def test_a_walk_that_takes_too_long_is_shortened_and_says_so(large: seedrank.GraphStore, tmp_path: Path) -> None:
+    begun = time.monotonic()
+    run = seedrank.score(
+        large, queries=hits_of(4), out=tmp_path / "run", method="walk", walk_steps=ENDLESS, timeout_s=0.3, threads=2
+    )
+    assert time.monotonic() - begun < 30
+    for row in rows_of(run):
+        assert (row["status"], row["budget_hit"], row["truncated"]) == ("timed_out", "timeout_s", True)
+        assert row["visited_edges"] > 0
+        assert row["candidates"] == 100
+    assert run.manifest.state == "finished"
+    assert (run.path / "_SUCCESS").exists()
+
+
+@pytest.mark.parametrize("method", ["bfs", "dfs", "ppr"])
+def test_other_methods_stop_too(large: seedrank.GraphStore, tmp_path: Path, method: Any) -> None:
+    options: dict[str, Any] = {"tolerance": 0, "max_iterations": 1_000_000} if method == "ppr" else {}
+    run = seedrank.score(large, queries=hits_of(2), out=tmp_path / "run", method=method, timeout_s=1e-9, **options)
+    for row in rows_of(run):
+        assert (row["status"], row["budget_hit"], row["truncated"]) == ("timed_out", "timeout_s", True)
+
+
+def test_a_shortened_ppr_result_keeps_its_bound(large: seedrank.GraphStore, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"precision": "float64", "restart": 0.01, "backend": "scipy", "include_seeds": True}
+    exact = seedrank.score(large, queries=hits_of(1), out=tmp_path / "exact", top_k=500, **options)
+    short = seedrank.score(large, queries=hits_of(1), out=tmp_path / "short", top_k=500, timeout_s=0.05, **options)
+    (row,) = rows_of(short)
+    assert row["status"] == "timed_out"
+    assert row["iterations"] < rows_of(exact)[0]["iterations"]
+    right = {c["node_id"]: c["score"] for c in exact.candidates.to_arrow().to_pylist()}
+    distance = sum(
+        abs(c["score"] - right[c["node_id"]]) for c in short.candidates.to_arrow().to_pylist() if c["node_id"] in right
+    )
+    assert distance <= row["error_bound"] + 1e-6
+
+
+def test_a_time_limit_that_is_not_met_changes_nothing(large: seedrank.GraphStore, tmp_path: Path) -> None:
+    files = []
+    limits: tuple[dict[str, Any], ...] = ({}, {"timeout_s": 1000.0, "deadline_s": 1000.0})
+    options: dict[Any, dict[str, Any]] = {"walk": {}, "bfs": {"max_hops": 2}, "ppr": {}}
+    for number, limit in enumerate(limits):
+        for method, own in options.items():
+            run = seedrank.score(
+                large, queries=hits_of(3), out=tmp_path / f"{method}-{number}", method=method, **own, **limit
+            )
+            files.append([file.read_bytes() for table in (run.candidates, run.queries) for file in table.files])
+    assert files[:3] == files[3:]
+
+
+@pytest.mark.parametrize("method", ["walk", "ppr"])
+def test_the_deadline_of_the_job_leaves_the_rest_untouched(
+    large: seedrank.GraphStore, tmp_path: Path, method: Any
+) -> None:
+    slow: dict[str, Any] = (
+        {"walk_steps": ENDLESS} if method == "walk" else {"tolerance": 0, "max_iterations": 1_000_000}
+    )
+    run = seedrank.score(
+        large, queries=hits_of(6), out=tmp_path / "run", method=method, deadline_s=1.5, block_size=1, part_size=2,
+        **slow,
+    )  # fmt: skip
+    rows = rows_of(run)
+    assert [row["query_id"] for row in rows] == list(range(6))
+    assert {(row["status"], row["budget_hit"], row["truncated"]) for row in rows} == {("timed_out", "deadline_s", True)}
+    assert rows[-1]["candidates"] == 0
+    assert rows[-1]["iterations"] is None
+    assert len(run.manifest.parts) == 3
+    assert run.manifest.queries is not None
+    assert run.manifest.queries.by_status == {"timed_out": 6}
+
+
+def test_cancelling_from_another_thread_ends_the_run(large: seedrank.GraphStore, tmp_path: Path) -> None:
+    cancel = threading.Event()
+    threading.Timer(1.0, cancel.set).start()
+    begun = time.monotonic()
+    with pytest.raises(InterruptedRunError, match="the run was cancelled"):
+        seedrank.score(
+            large, queries=hits_of(2), out=tmp_path / "run", method="walk", walk_steps=ENDLESS, cancel=cancel
+        )
+    assert time.monotonic() - begun < 30
+    assert seedrank.open_run(tmp_path / "run").manifest.state == "interrupted"
+    assert not (tmp_path / "run" / "_SUCCESS").exists()
+
+
+@pytest.mark.parametrize("method", ["walk", "ppr"])
+def test_cancelling_keeps_finished_parts_and_drops_the_one_in_work(
+    large: seedrank.GraphStore, tmp_path: Path, method: Any
+) -> None:
+    cancel = threading.Event()
+
+    class AfterThree:
+        """Cancel once three queries are done."""
+
+        done = 0
+
+        def start(self, queries: int) -> None: ...
+
+        def advance(self, queries: int) -> None:
+            self.done += queries
+            if self.done >= 3:
+                cancel.set()
+
+        def finish(self) -> None: ...
+
+    with pytest.raises(InterruptedRunError):
+        seedrank.score(
+            large, queries=hits_of(8), out=tmp_path / "run", method=method, part_size=2, block_size=1, cancel=cancel,
+            reporter=AfterThree(),
+        )  # fmt: skip
+    run = seedrank.open_run(tmp_path / "run")
+    assert run.manifest.state == "interrupted"
+    assert [part.part for part in run.manifest.parts] == [0]
+    assert [file.name for file in run.candidates.files] == ["part-00000.parquet"]
+    assert not (tmp_path / "run" / "_tmp").exists()
+
+
+@pytest.fixture
+def running(large: seedrank.GraphStore, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Start a job that does not end by itself, and wait until it is scoring."""
+    hits = tmp_path / "hits.parquet"
+    pq.write_table(hits_of(4), hits)
+    started = []
+
+    def start(*options: str) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "seedrank",
+                "score",
+                large.path,
+                "--queries",
+                hits,
+                "--out",
+                tmp_path / "run",
+                *options,
+            ],
+            stderr=subprocess.PIPE,
+        )
+        started.append(process)
+        assert process.stderr is not None
+        for line in process.stderr:
+            if b"backend_chosen" in line:
+                break
+        time.sleep(1.0)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        assert process.stderr is not None
+        process.stderr.close()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    "options",
+    [("--method", "walk", "--walk-steps", str(ENDLESS)), ("--tolerance", "0", "--max-iterations", "1000000")],
+    ids=["walk", "ppr"],
+)
+def test_signals_end_the_run_with_their_code(
+    running: Callable[..., subprocess.Popen[bytes]],
+    tmp_path: Path,
+    number: signal.Signals,
+    code: int,
+    options: tuple[str, ...],
+) -> None:
+    process = running(*options)
+    os.kill(process.pid, number)
+    assert process.wait(timeout=30) == code
+    manifest = seedrank.open_run(tmp_path / "run").manifest
+    assert manifest.state == "interrupted"
+    assert not (tmp_path / "run" / "_SUCCESS").exists()
+    assert not (tmp_path / "run" / "_tmp").exists()
+
+
+def test_an_exception_in_the_waiting_thread_stops_the_kernel() -> None:
+    """As a signal handler raises it: the kernel ends before the exception goes on."""
+    cancel = threading.Event()
+    ended = threading.Event()
+
+    def kernel(flags: Any) -> None:
+        cancel.set()
+        while not flags.stop.all():
+            time.sleep(0.001)
+        ended.set()
+
+    with pytest.raises(InterruptedRunError):
+        Clock(cancel=cancel).watch(kernel, width=3)
+    assert ended.is_set()
+
+
+def test_the_clock_of_a_query_starts_when_the_query_does() -> None:
+    def kernel(flags: Any) -> list[float]:
+        """Run two queries one after the other, each until its flag is up."""
+        seconds = []
+        for query in range(2):
+            flags.started[query] = 1
+            begun = time.monotonic()
+            while not flags.stop[query] and time.monotonic() - begun < 10:
+                time.sleep(0.001)
+            seconds.append(time.monotonic() - begun)
+        return seconds
+
+    seconds, limits = Clock(timeout_s=0.2).watch(kernel, width=2)
+    assert limits.tolist() == ["timeout_s", "timeout_s"]
+    assert all(0.19 <= second <= 2 for second in seconds)
