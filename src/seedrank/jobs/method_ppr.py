@@ -22,7 +22,6 @@ from seedrank.jobs.resources import processors
 from seedrank.kernels.arrays import BoolArray, DanglingRule
 from seedrank.kernels.backend import Backend, QueryBlock, SummingBackend, create_backend, resolve_backend
 from seedrank.kernels.block_result import CERTIFICATES, BlockResult, interleaved
-from seedrank.kernels.block_size import choose_block_size
 from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.kernels.ppr_shared import personalized_pageranks
 from seedrank.kernels.recall_graph import RecallGraph
@@ -38,6 +37,7 @@ def ppr_requirements(options: ScoreOptions, nodes: int) -> Requirements:
     return Requirements(
         decision=decision,
         bytes_per_query=backend.bytes_per_query(nodes, options.precision, sums=_sums(options)),
+        stored_columns=backend.stored_columns,
         widest=backend.widest_block(nodes, options.precision),
     )
 
@@ -81,9 +81,8 @@ def start_ppr(
         backend = create_backend(needs.decision.name, threads=options.threads)
         backend.load(transition, precision=options.precision, order=np.asarray(store.order))
         budget = memory_budget(options.memory_limit)
-        if budget < needs.bytes_per_query:
-            # Refuses, before the probe of the solver takes the memory.
-            choose_block_size(needs.bytes_per_query, budget, queries=len(query_set))
+        # Refuses, where there is no room, before the probe of the solver takes it.
+        width = block_size(options, needs, budget=budget, queries=len(query_set))
         relaxation = None
         if not _sums(options):
             relaxation = choose_relaxation(
@@ -101,8 +100,9 @@ def start_ppr(
             reason=needs.decision.reason,
             precision=options.precision,
             solver=_solver(options, relaxation),
-            block_size=block_size(options, needs, budget=budget, queries=len(query_set)),
+            block_size=width,
             bytes_per_query=needs.bytes_per_query,
+            block_bytes=needs.block_bytes(width),
             memory_budget_bytes=budget,
         )
     loses_mass = drops and len(transition.dangling_nodes) > 0

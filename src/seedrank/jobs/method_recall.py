@@ -44,6 +44,7 @@ def recall_requirements(options: ScoreOptions, nodes: int) -> Requirements:
     return Requirements(
         decision=BackendDecision("cpu", options.backend, "walks and traversals have this backend only"),
         bytes_per_query=CANDIDATE_BYTES * max(1, min(options.top_k, nodes)),
+        stored_columns=lambda width: width,
         widest=WIDEST_BLOCK,
     )
 
@@ -63,14 +64,16 @@ def start_recall(
     with stopwatch.stage("load_backend"):
         needs = recall_requirements(options, store.facts.nodes)
         budget = memory_budget(options.memory_limit)
+        width = block_size(options, needs, budget=budget, queries=len(query_set))
         record = BackendRecord(
             name=needs.decision.name,
             requested=needs.decision.requested,
             reason=needs.decision.reason,
             precision=options.precision,
             solver=options.method,
-            block_size=block_size(options, needs, budget=budget, queries=len(query_set)),
+            block_size=width,
             bytes_per_query=needs.bytes_per_query,
+            block_bytes=needs.block_bytes(width),
             memory_budget_bytes=budget,
         )
         graph = followed_graph(store, options)

@@ -124,6 +124,10 @@ class Backend(Protocol):
         """Most columns that the backend takes at once, and that pay on this machine."""
         ...
 
+    def stored_columns(self, width: int) -> int:
+        """Columns that a block of so many queries takes in memory: as many, or padded to what is computed at once."""
+        ...
+
     def bytes_per_query(self, nodes: int, precision: Precision, *, sums: int = 0) -> int:
         """Memory that one more column of a block takes at most, in bytes; needs no graph, so plans can ask.
 

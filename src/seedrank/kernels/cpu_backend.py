@@ -122,6 +122,10 @@ class CpuBackend:
         bytes_of_32 = 2 * 32 * nodes * np.dtype(precision).itemsize
         return 32 if bytes_of_32 <= CACHE_BYTES < 2 * bytes_of_32 else 64
 
+    def stored_columns(self, width: int) -> int:
+        """Return the width of the kernel: 16, 32 or 64."""
+        return _padded(width)
+
     def bytes_per_query(self, nodes: int, precision: Precision, *, sums: int = 0) -> int:
         """Bytes of one column: the vector and its successor, and its sums."""
         return (2 + sums) * nodes * np.dtype(precision).itemsize
