@@ -218,6 +218,23 @@ def test_signals_end_the_run_with_their_code(
     assert not (tmp_path / "run" / "_tmp").exists()
 
 
+def test_sigterm_leaves_nothing_of_a_build_and_the_handler_as_it_was(
+    seedrank_command: Command, write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def terminated(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(10)
+
+    monkeypatch.setattr("seedrank.io.graphstore._write_files", terminated)
+    before = signal.getsignal(signal.SIGTERM)
+    edges = write("edges.parquet", {"src": [1], "dst": [2]})
+    result = seedrank_command("build", edges, "--out", tmp_path / "graph")
+    assert result.code == 143
+    assert "terminated" in result.err
+    assert [path.name for path in tmp_path.iterdir()] == ["edges.parquet"]
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
 def test_an_exception_in_the_waiting_thread_stops_the_kernel() -> None:
     """As a signal handler raises it: the kernel ends before the exception goes on."""
     cancel = threading.Event()

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from seedrank.kernels.arrays import BoolArray, Int32Array, Int64Array, Precision, ScoreArray
+from seedrank.kernels.arrays import BoolArray, Int32Array, Int64Array, Precision, ScoreArray, UInt64Array
 
 UInt8Array = npt.NDArray[np.uint8]
-UInt64Array = npt.NDArray[np.uint64]
 
 LIMITS = ("", "max_hops", "max_visited_nodes", "max_visited_edges", "timeout_s")
 """Names of the limits; `RecallResult.limit` holds positions in here. The first is: none was met."""

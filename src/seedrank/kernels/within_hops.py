@@ -6,8 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from seedrank.kernels.arrays import Int32Array, Int64Array
-from seedrank.kernels.recall import UInt64Array
+from seedrank.kernels.arrays import Int32Array, Int64Array, UInt64Array
 from seedrank.kernels.recall_graph import RecallGraph
 
 PULLED_AT_ONCE = 1 << 14

@@ -91,10 +91,10 @@ def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911  # one return per kin
         _say(f"error: {error.format_message()}", "", "")
         return USAGE
     except (KeyboardInterrupt, click.Abort):
-        _say("interrupted; the run folder holds the parts that were finished", "", "")
+        _say("interrupted; a run folder keeps the parts that were finished", "", "")
         return INTERRUPTED
     except Terminated:
-        _say("terminated; the run folder holds the parts that were finished", "", "")
+        _say("terminated; a run folder keeps the parts that were finished", "", "")
         return TERMINATED
     except MemoryError as error:
         _say(

@@ -1,0 +1,46 @@
+"""The dispatch table against what it refers to: options, columns, names."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from seedrank.config import Method, ScoreOptions, make_options
+from seedrank.io.candidates import FURTHER_COLUMNS
+from seedrank.jobs.methods import METHODS, PATH_COLUMNS, candidate_columns, check_method_options, table_facts
+
+
+def test_every_method_of_the_options_has_an_entry() -> None:
+    assert set(METHODS) == set(get_args(Method))
+
+
+def test_options_of_the_table_exist_and_not_all_methods_share_them() -> None:
+    named = frozenset[str]().union(*(entry.options for entry in METHODS.values()))
+    assert named <= set(ScoreOptions.model_fields)
+    assert [name for name in named if all(name in entry.options for entry in METHODS.values())] == []
+
+
+def test_columns_of_the_table_exist() -> None:
+    for entry in METHODS.values():
+        assert entry.candidate_columns <= set(FURTHER_COLUMNS)
+    assert set(FURTHER_COLUMNS) >= PATH_COLUMNS
+
+
+@pytest.mark.parametrize("method", get_args(Method))
+def test_columns_with_and_without_paths(method: Method) -> None:
+    plain = make_options(ScoreOptions, {"method": method})
+    assert candidate_columns(plain) == (() if method == "ppr" else ("hops", "anchor_id", "visit_count"))
+    paths = make_options(ScoreOptions, {"method": method, "paths": True})
+    assert candidate_columns(paths) == (
+        *(name for name in FURTHER_COLUMNS if method != "ppr" or name != "visit_count"),
+    )
+
+
+@pytest.mark.parametrize("method", get_args(Method))
+def test_facts_name_what_makes_the_numbers(method: Method) -> None:
+    options = make_options(ScoreOptions, {"method": method})
+    check_method_options(options)
+    facts = table_facts(options)
+    assert set(facts) == {"method", "direction", "precision", "top_k"} | METHODS[method].options - {"damping"}
+    assert facts.get("restart") == {"ppr": 0.5, "walk": 0.2}.get(method)
