@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,9 +61,11 @@ def followed_transition(store: GraphStore, options: ScoreOptions, *, dangling: D
 
 
 def start_ppr(
-    store: GraphStore, query_set: QuerySet, options: ScoreOptions, stopwatch: Stopwatch, clock: Clock
+    store: GraphStore, queries: Callable[[], QuerySet], options: ScoreOptions, stopwatch: Stopwatch, clock: Clock
 ) -> PprRunner:
     """Load the transition matrix of the store into the backend, choose a solver and fix the block size.
+
+    ``queries`` waits for the query set.
 
     Raises
     ------
@@ -77,10 +80,13 @@ def start_ppr(
         transition = followed_transition(store, options, dangling="drop" if drops else options.dangling)
         graph = followed_graph(store, options) if options.paths or options.max_hops is not None else None
     with stopwatch.stage("load_backend"):
+        # The backend is loaded first: the hits may still be on their way.
         needs = ppr_requirements(options, transition.nodes)
         backend = create_backend(needs.decision.name, threads=options.threads)
         backend.load(transition, precision=options.precision, order=np.asarray(store.order))
         budget = memory_budget(options.memory_limit)
+    query_set = queries()
+    with stopwatch.stage("load_backend"):
         # Refuses, where there is no room, before the probe of the solver takes it.
         width = block_size(options, needs, budget=budget, queries=len(query_set))
         relaxation = None

@@ -50,9 +50,11 @@ def recall_requirements(options: ScoreOptions, nodes: int) -> Requirements:
 
 
 def start_recall(
-    store: GraphStore, query_set: QuerySet, options: ScoreOptions, stopwatch: Stopwatch, clock: Clock
+    store: GraphStore, queries: Callable[[], QuerySet], options: ScoreOptions, stopwatch: Stopwatch, clock: Clock
 ) -> RecallRunner:
     """Apply direction and edge types to the graph, prepare the kernel of the method and fix the block size.
+
+    ``queries`` waits for the query set.
 
     Raises
     ------
@@ -61,6 +63,9 @@ def start_recall(
     ResourceError
         Memory does not hold the result of a single query.
     """
+    with stopwatch.stage("load_backend"):
+        graph = followed_graph(store, options)
+    query_set = queries()
     with stopwatch.stage("load_backend"):
         needs = recall_requirements(options, store.facts.nodes)
         budget = memory_budget(options.memory_limit)
@@ -76,7 +81,6 @@ def start_recall(
             block_bytes=needs.block_bytes(width),
             memory_budget_bytes=budget,
         )
-        graph = followed_graph(store, options)
         kernel = _kernel(graph, query_set, options)
     return RecallRunner(record, graph, kernel, store, query_set, options, clock)
 
