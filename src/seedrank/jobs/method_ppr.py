@@ -23,6 +23,7 @@ from seedrank.jobs.resources import processors
 from seedrank.kernels.arrays import BoolArray, DanglingRule
 from seedrank.kernels.backend import Backend, QueryBlock, SummingBackend, create_backend, resolve_backend
 from seedrank.kernels.block_result import CERTIFICATES, BlockResult, interleaved
+from seedrank.kernels.numba_support import require_compiled
 from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.kernels.ppr_shared import personalized_pageranks
 from seedrank.kernels.recall_graph import RecallGraph
@@ -32,7 +33,16 @@ from seedrank.kernels.within_hops import within_hops
 
 
 def ppr_requirements(options: ScoreOptions, nodes: int) -> Requirements:
-    """Say who would compute, and what a query of a block takes on a graph of so many nodes."""
+    """Say who would compute, and what a query of a block takes on a graph of so many nodes.
+
+    Raises
+    ------
+    ResourceError
+        There are no compiled kernels here, and they were asked for.
+    """
+    for option in ("paths", "max_hops"):
+        if getattr(options, option):
+            require_compiled(f"--{option.replace('_', '-')}")
     decision = resolve_backend(options.backend)
     backend = create_backend(decision.name)
     return Requirements(

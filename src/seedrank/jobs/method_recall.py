@@ -24,6 +24,7 @@ from seedrank.jobs.query_set import QuerySet, gather
 from seedrank.jobs.resources import processors
 from seedrank.kernels.backend import BackendDecision
 from seedrank.kernels.depth_first import depth_first
+from seedrank.kernels.numba_support import require_compiled
 from seedrank.kernels.one_hop import one_hop
 from seedrank.kernels.recall import LIMITS, RecallLimits, RecallQueries, RecallResult, StopFlags
 from seedrank.kernels.recall_graph import RecallGraph
@@ -40,7 +41,14 @@ Kernel = Callable[[RecallQueries, StopFlags], RecallResult]
 
 
 def recall_requirements(options: ScoreOptions, nodes: int) -> Requirements:
-    """Say who would compute, and what a query of a block takes on a graph of so many nodes."""
+    """Say who would compute, and what a query of a block takes on a graph of so many nodes.
+
+    Raises
+    ------
+    ResourceError
+        There are no compiled kernels here.
+    """
+    require_compiled(f"--method {options.method}")
     return Requirements(
         decision=BackendDecision("cpu", options.backend, "walks and traversals have this backend only"),
         bytes_per_query=CANDIDATE_BYTES * max(1, min(options.top_k, nodes)),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from threading import Event
 from typing import Any, Literal, Unpack
 
@@ -169,7 +169,7 @@ class _Job:
             started_at=_now(),
             options=_option_records(options, origins),
             part_size=options.part_size,
-            versions={"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}},
+            versions={"python": platform.python_version(), **_versions()},
         )
         folder.write_manifest(self.manifest)
 
@@ -325,6 +325,15 @@ def _option_records(options: ScoreOptions, origins: Mapping[str, Origin]) -> dic
         value=list(restart) if len(restart) > 1 else restart[0], origin=origin or "default"
     )
     return records
+
+
+def _versions() -> dict[str, str]:
+    """Versions of the libraries that shape the numbers; one that is not installed had no part in them."""
+    found = {}
+    for name in _LIBRARIES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def _now() -> str:
