@@ -47,14 +47,13 @@ class RunFacts:
     edges: int
     store_bytes: int
     block_size: int
-    bytes_per_query: int
+    block_bytes: int
 
 
 def run_facts(run: Path) -> RunFacts:
     """Read the facts of a run from its manifest; the one place that knows the manifest's keys.
 
-    ``bytes_per_query`` is one column of everything that a block takes, so of both vectors: the current one
-    and its successor.
+    ``block_bytes`` is everything that a block takes, so both vectors: the current one and its successor.
     """
     manifest = json.loads((run / "run.json").read_text(encoding="utf-8"))
     graph, backend = manifest["graph"], manifest["backend"]
@@ -63,7 +62,7 @@ def run_facts(run: Path) -> RunFacts:
         edges=graph["edges"],
         store_bytes=graph["store_bytes"],
         block_size=backend["block_size"],
-        bytes_per_query=backend["bytes_per_query"],
+        block_bytes=backend["block_bytes"],
     )
 
 
@@ -127,7 +126,7 @@ def bench_score(folder: Path, *, scale: int, edges: int, queries: int, memory_li
         *("--tolerance", "0", "--max-iterations", "10", "--memory-limit", memory_limit),
     )
     facts = run_facts(run)
-    blocks = facts.block_size * facts.bytes_per_query
+    blocks = facts.block_bytes
     show(
         f"score, {queries:,} queries, {facts.nodes:,} nodes, {facts.edges:,} edges",
         usage,

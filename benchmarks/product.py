@@ -89,7 +89,7 @@ def orders(graph: SimpleGraph, kernels: Kernels) -> dict[str, Rows]:
     by_target = np.argsort(graph.target, kind="stable")
     offsets = np.zeros(graph.nodes + 1, dtype=np.int64)
     np.cumsum(np.bincount(graph.target, minlength=graph.nodes), out=offsets[1:])
-    first = layout.products[0]
+    first = layout.rows
     return {"layout": Rows(first.offsets, first.columns), "file": Rows(offsets, graph.source[by_target])}
 
 

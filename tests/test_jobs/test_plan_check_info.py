@@ -37,7 +37,7 @@ class TestPlan:
         {},
         {"block_size": 3, "part_size": 2},
         {"precision": "float64", "part_size": 4, "top_k": 2},
-        {"memory_for": 3, "part_size": 5},
+        {"memory_for": 16, "part_size": 5},
         {"memory_for": 3, "part_size": 5, "backend": "scipy"},
         {"threads": 1, "backend": "cpu"},
     ])  # fmt: skip
@@ -64,11 +64,13 @@ class TestPlan:
         assert plan.precision == manifest.backend.precision
         assert plan.block_size == manifest.backend.block_size
         assert plan.bytes_per_query == manifest.backend.bytes_per_query
+        assert plan.block_bytes == manifest.backend.block_bytes <= plan.memory_budget_bytes
         assert plan.graph_bytes == manifest.graph.store_bytes
         assert len(run.candidates) <= plan.largest_output_rows == 7 * min(options.get("top_k", 100), 4)
         if "memory_limit" in options:
             assert plan.memory_budget_bytes == manifest.backend.memory_budget_bytes == options["memory_limit"]
-            assert plan.block_size == fitting
+            # Of scipy as many as fit; of cpu a block of 16, of which the part fills five.
+            assert plan.block_size == min(fitting, 5)
 
     def test_plan_of_an_edge_list_is_an_upper_limit(self, write: Write, tmp_path: Path) -> None:
         edges, nodes, hits = write("e.parquet", CYCLE), write("n.parquet", NODES), write("h.parquet", HITS)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seedrank.errors import ResourceError
+from seedrank.kernels.backend import create_backend
 from seedrank.kernels.block_size import choose_block_size
 from seedrank.kernels.column_sums import column_sums
 from seedrank.kernels.row_slabs import INDEX_LIMIT, RowSlabs, plan_rows
@@ -104,6 +105,13 @@ def test_column_sums_have_the_same_bits_for_any_width(rows: int) -> None:
 )
 def test_block_size(budget: int, queries: int, maximum: int, expected: int) -> None:
     assert choose_block_size(100, budget, queries, maximum) == expected
+
+
+@pytest.mark.parametrize(("budget", "expected"), [(1600, 16), (3199, 16), (3200, 32), (6400, 50)])
+def test_block_size_counts_the_columns_that_padding_adds(budget: int, expected: int) -> None:
+    assert choose_block_size(100, budget, 50, stored_columns=create_backend("cpu").stored_columns) == expected
+    with pytest.raises(ResourceError, match="one query needs"):
+        choose_block_size(100, 1599, 50, stored_columns=create_backend("cpu").stored_columns)
 
 
 def test_block_size_without_room_is_a_resource_error() -> None:

@@ -100,6 +100,7 @@ class BackendRecord(_Record):
     )
     block_size: int = Field(description="Queries scored together.")
     bytes_per_query: int = Field(description="Memory that one query of a block takes.")
+    block_bytes: int = Field(description="Memory that a block takes, with the columns that the backend pads it by.")
     memory_budget_bytes: int
 
 

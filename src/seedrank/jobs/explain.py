@@ -189,7 +189,7 @@ _MEASURED = ("visited_nodes", "visited_edges", "budget_hit", "truncated", "itera
 
 
 def _compute(store: GraphStore, query_set: QuerySet, options: ScoreOptions, asked: int, row: int) -> Outcome:
-    runner = METHODS[options.method].start(store, query_set, options, Stopwatch(), Clock())
+    runner = METHODS[options.method].start(store, lambda: query_set, options, Stopwatch(), Clock())
     return runner.score(np.array([asked], dtype=np.int64)).row(row)
 
 

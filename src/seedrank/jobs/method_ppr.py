@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +23,7 @@ from seedrank.jobs.resources import processors
 from seedrank.kernels.arrays import BoolArray, DanglingRule
 from seedrank.kernels.backend import Backend, QueryBlock, SummingBackend, create_backend, resolve_backend
 from seedrank.kernels.block_result import CERTIFICATES, BlockResult, interleaved
-from seedrank.kernels.block_size import choose_block_size
+from seedrank.kernels.numba_support import require_compiled
 from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.kernels.ppr_shared import personalized_pageranks
 from seedrank.kernels.recall_graph import RecallGraph
@@ -32,12 +33,22 @@ from seedrank.kernels.within_hops import within_hops
 
 
 def ppr_requirements(options: ScoreOptions, nodes: int) -> Requirements:
-    """Say who would compute, and what a query of a block takes on a graph of so many nodes."""
+    """Say who would compute, and what a query of a block takes on a graph of so many nodes.
+
+    Raises
+    ------
+    ResourceError
+        There are no compiled kernels here, and they were asked for.
+    """
+    for option in ("paths", "max_hops"):
+        if getattr(options, option):
+            require_compiled(f"--{option.replace('_', '-')}")
     decision = resolve_backend(options.backend)
     backend = create_backend(decision.name)
     return Requirements(
         decision=decision,
         bytes_per_query=backend.bytes_per_query(nodes, options.precision, sums=_sums(options)),
+        stored_columns=backend.stored_columns,
         widest=backend.widest_block(nodes, options.precision),
     )
 
@@ -60,9 +71,11 @@ def followed_transition(store: GraphStore, options: ScoreOptions, *, dangling: D
 
 
 def start_ppr(
-    store: GraphStore, query_set: QuerySet, options: ScoreOptions, stopwatch: Stopwatch, clock: Clock
+    store: GraphStore, queries: Callable[[], QuerySet], options: ScoreOptions, stopwatch: Stopwatch, clock: Clock
 ) -> PprRunner:
     """Load the transition matrix of the store into the backend, choose a solver and fix the block size.
+
+    ``queries`` waits for the query set.
 
     Raises
     ------
@@ -77,13 +90,15 @@ def start_ppr(
         transition = followed_transition(store, options, dangling="drop" if drops else options.dangling)
         graph = followed_graph(store, options) if options.paths or options.max_hops is not None else None
     with stopwatch.stage("load_backend"):
+        # The backend is loaded first: the hits may still be on their way.
         needs = ppr_requirements(options, transition.nodes)
         backend = create_backend(needs.decision.name, threads=options.threads)
         backend.load(transition, precision=options.precision, order=np.asarray(store.order))
         budget = memory_budget(options.memory_limit)
-        if budget < needs.bytes_per_query:
-            # Refuses, before the probe of the solver takes the memory.
-            choose_block_size(needs.bytes_per_query, budget, queries=len(query_set))
+    query_set = queries()
+    with stopwatch.stage("load_backend"):
+        # Refuses, where there is no room, before the probe of the solver takes it.
+        width = block_size(options, needs, budget=budget, queries=len(query_set))
         relaxation = None
         if not _sums(options):
             relaxation = choose_relaxation(
@@ -101,8 +116,9 @@ def start_ppr(
             reason=needs.decision.reason,
             precision=options.precision,
             solver=_solver(options, relaxation),
-            block_size=block_size(options, needs, budget=budget, queries=len(query_set)),
+            block_size=width,
             bytes_per_query=needs.bytes_per_query,
+            block_bytes=needs.block_bytes(width),
             memory_budget_bytes=budget,
         )
     loses_mass = drops and len(transition.dangling_nodes) > 0

@@ -24,6 +24,7 @@ from seedrank.jobs.query_set import QuerySet, gather
 from seedrank.jobs.resources import processors
 from seedrank.kernels.backend import BackendDecision
 from seedrank.kernels.depth_first import depth_first
+from seedrank.kernels.numba_support import require_compiled
 from seedrank.kernels.one_hop import one_hop
 from seedrank.kernels.recall import LIMITS, RecallLimits, RecallQueries, RecallResult, StopFlags
 from seedrank.kernels.recall_graph import RecallGraph
@@ -40,18 +41,28 @@ Kernel = Callable[[RecallQueries, StopFlags], RecallResult]
 
 
 def recall_requirements(options: ScoreOptions, nodes: int) -> Requirements:
-    """Say who would compute, and what a query of a block takes on a graph of so many nodes."""
+    """Say who would compute, and what a query of a block takes on a graph of so many nodes.
+
+    Raises
+    ------
+    ResourceError
+        There are no compiled kernels here.
+    """
+    require_compiled(f"--method {options.method}")
     return Requirements(
         decision=BackendDecision("cpu", options.backend, "walks and traversals have this backend only"),
         bytes_per_query=CANDIDATE_BYTES * max(1, min(options.top_k, nodes)),
+        stored_columns=lambda width: width,
         widest=WIDEST_BLOCK,
     )
 
 
 def start_recall(
-    store: GraphStore, query_set: QuerySet, options: ScoreOptions, stopwatch: Stopwatch, clock: Clock
+    store: GraphStore, queries: Callable[[], QuerySet], options: ScoreOptions, stopwatch: Stopwatch, clock: Clock
 ) -> RecallRunner:
     """Apply direction and edge types to the graph, prepare the kernel of the method and fix the block size.
+
+    ``queries`` waits for the query set.
 
     Raises
     ------
@@ -61,19 +72,23 @@ def start_recall(
         Memory does not hold the result of a single query.
     """
     with stopwatch.stage("load_backend"):
+        graph = followed_graph(store, options)
+    query_set = queries()
+    with stopwatch.stage("load_backend"):
         needs = recall_requirements(options, store.facts.nodes)
         budget = memory_budget(options.memory_limit)
+        width = block_size(options, needs, budget=budget, queries=len(query_set))
         record = BackendRecord(
             name=needs.decision.name,
             requested=needs.decision.requested,
             reason=needs.decision.reason,
             precision=options.precision,
             solver=options.method,
-            block_size=block_size(options, needs, budget=budget, queries=len(query_set)),
+            block_size=width,
             bytes_per_query=needs.bytes_per_query,
+            block_bytes=needs.block_bytes(width),
             memory_budget_bytes=budget,
         )
-        graph = followed_graph(store, options)
         kernel = _kernel(graph, query_set, options)
     return RecallRunner(record, graph, kernel, store, query_set, options, clock)
 

@@ -35,7 +35,8 @@ class MethodEntry:
     candidate_columns : the columns that it adds to ``candidates``.
     backends : names of the backends that it can run on, besides ``auto``.
     requirements : (options, nodes) → who would compute, and how much a query takes.
-    start : (store, query_set, options, stopwatch, clock) → a runner, ready to score.
+    start : (store, queries, options, stopwatch, clock) → a runner, ready to score; ``queries`` waits for the query set,
+        which is read meanwhile.
     """
 
     meaning: ScoreMeaning
@@ -43,7 +44,7 @@ class MethodEntry:
     candidate_columns: frozenset[str]
     backends: tuple[str, ...]
     requirements: Callable[[ScoreOptions, int], Requirements]
-    start: Callable[[GraphStore, QuerySet, ScoreOptions, Stopwatch, Clock], Runner]
+    start: Callable[[GraphStore, Callable[[], QuerySet], ScoreOptions, Stopwatch, Clock], Runner]
 
 
 _BUDGET = frozenset({"max_visited_nodes", "max_visited_edges"})

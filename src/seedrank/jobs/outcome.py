@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -84,9 +84,15 @@ class Requirements:
     ----------
     decision : who computes, and why.
     bytes_per_query : memory of one query of a block.
+    stored_columns : columns in memory of a block of so many queries.
     widest : most queries of a block.
     """
 
     decision: BackendDecision
     bytes_per_query: int
+    stored_columns: Callable[[int], int]
     widest: int
+
+    def block_bytes(self, width: int) -> int:
+        """Memory of a block of so many queries."""
+        return self.stored_columns(width) * self.bytes_per_query

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class ScoredPart:
+class AssembledPart:
     """The tables of a part, and their summary."""
 
     candidates: pa.Table
@@ -38,17 +38,16 @@ class ScoredPart:
     errors: list[str]
 
 
-def score_part(
+def score_blocks(
     first: int,
     last: int,
     *,
     query_set: QuerySet,
-    store: GraphStore,
     runner: Runner,
     options: ScoreOptions,
     reporter: Reporter,
     clock: Clock,
-) -> ScoredPart:
+) -> list[ScoredBlock]:
     """Score the queries ``first`` … ``last - 1``.
 
     A block whose kernel fails (a failed self-check, memory) costs its own queries only: their status is ``failed``,
@@ -61,20 +60,20 @@ def score_part(
     """
     valid = np.flatnonzero(query_set.valid[first:last]) + first
     reporter.advance(last - first - len(valid))
-    blocks: list[_Block] = []
+    blocks: list[ScoredBlock] = []
     for begin in range(0, len(valid), runner.backend.block_size):
         queries = valid[begin : begin + runner.backend.block_size]
         clock.check_cancelled()
         if clock.expired:
             rows = len(queries) * len(options.restart_probabilities)
-            blocks.append(_Block(queries, Outcome.too_late(rows), None))
+            blocks.append(ScoredBlock(queries, Outcome.too_late(rows), None))
         else:
             blocks.append(_score_block(queries, query_set, runner))
         reporter.advance(len(queries))
-    return _assemble(first, last, blocks, query_set=query_set, store=store, options=options)
+    return blocks
 
 
-class _Block(NamedTuple):
+class ScoredBlock(NamedTuple):
     """The queries of a block with their outcome, or with the reason why there is none."""
 
     queries: npt.NDArray[np.int64]
@@ -82,27 +81,28 @@ class _Block(NamedTuple):
     error: str | None
 
 
-def _score_block(queries: npt.NDArray[np.int64], query_set: QuerySet, runner: Runner) -> _Block:
+def _score_block(queries: npt.NDArray[np.int64], query_set: QuerySet, runner: Runner) -> ScoredBlock:
     try:
-        return _Block(queries, runner.score(queries), None)
+        return ScoredBlock(queries, runner.score(queries), None)
     except InterruptedRunError:
         raise
     except Exception as error:
         first, last = query_set.query_ids.take(pa.array(queries[[0, -1]])).to_pylist()
         log.exception("block_failed", extra={"queries": len(queries), "first_query": first, "last_query": last})
         reason = f"{len(queries)} queries from {first!r} to {last!r}: {type(error).__name__}: {error}"
-        return _Block(queries, None, reason)
+        return ScoredBlock(queries, None, reason)
 
 
-def _assemble(
+def assemble_part(
     first: int,
     last: int,
-    blocks: list[_Block],
+    blocks: Sequence[ScoredBlock],
     *,
     query_set: QuerySet,
     store: GraphStore,
     options: ScoreOptions,
-) -> ScoredPart:
+) -> AssembledPart:
+    """Turn the blocks of the queries ``first`` … ``last - 1`` into the part's two tables."""
     several = len(options.restart_probabilities)
     count = (last - first) * several
     status = np.full(count, "no_valid_seeds", dtype=object)
@@ -121,7 +121,7 @@ def _assemble(
         place[rows] = np.arange(measured, measured + len(rows))
         measured += len(rows)
     queries_table = _queries_table(first, status, counts, place, outcomes, query_set, options)
-    return ScoredPart(
+    return AssembledPart(
         candidates=_candidates_table(first, counts, outcomes, query_set, store, options),
         queries=queries_table,
         by_status=Counter(status.tolist()),

@@ -40,6 +40,7 @@ class Plan:
     parts : files that each result table would have.
     backend, backend_reason : who would compute, and why.
     block_size, bytes_per_query : queries scored together, and what each takes.
+    block_bytes : what a block takes, with what the backend pads it by.
     graph_bytes : size of the store (estimated for an edge list).
     peak_memory_bytes : estimate: graph + block + parts + interpreter.
     largest_output_rows : queries · top-k.
@@ -58,6 +59,7 @@ class Plan:
     precision: str
     block_size: int
     bytes_per_query: int
+    block_bytes: int
     memory_budget_bytes: int
     graph_bytes: int
     peak_memory_bytes: int
@@ -127,10 +129,11 @@ def run_plan(
         precision=options.precision,
         block_size=width,
         bytes_per_query=needs.bytes_per_query,
+        block_bytes=needs.block_bytes(width),
         memory_budget_bytes=budget,
         graph_bytes=size.bytes,
         peak_memory_bytes=size.bytes
-        + min(width, max(query_count, 1)) * needs.bytes_per_query
+        + needs.block_bytes(min(width, max(query_count, 1)))
         + part_rows * CANDIDATE_BYTES
         + BASE_BYTES,
         largest_output_rows=query_count * min(options.top_k, size.nodes),

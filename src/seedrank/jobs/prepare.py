@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seedrank.config import BuildOptions, ScoreOptions
-from seedrank.errors import ConfigError, InputDataError
+from seedrank.errors import ConfigError, InputDataError, ResourceError
 from seedrank.io.graphstore import GraphStore, StoredRows, is_graph_store, open_graph_store
 from seedrank.io.runfolder import check_run_replaceable
 from seedrank.jobs.build import GRAPH_OPTIONS, build_store
@@ -125,12 +125,26 @@ def memory_budget(memory_limit: int | None) -> int:
 
 
 def block_size(options: ScoreOptions, needs: Requirements, *, budget: int, queries: int) -> int:
-    """Queries per block: what the user says, else what the budget holds; never more than the method takes."""
-    if options.block_size is not None:
-        return min(options.block_size, needs.widest)
-    return choose_block_size(
-        needs.bytes_per_query, budget, queries=min(queries, options.part_size), maximum=needs.widest
-    )
+    """Queries per block: what the user says, else what the budget holds; never more than the method takes.
+
+    Raises
+    ------
+    ResourceError
+        The budget does not hold what the user says, or a single query.
+    """
+    if options.block_size is None:
+        queries, maximum = min(queries, options.part_size), needs.widest
+    else:
+        queries = maximum = min(options.block_size, needs.widest)
+    width = choose_block_size(needs.bytes_per_query, budget, queries, maximum, stored_columns=needs.stored_columns)
+    if options.block_size is not None and width < maximum:
+        raise ResourceError(
+            f"--block-size {options.block_size} needs {needs.block_bytes(maximum) / 1e6:,.1f} MB, "
+            f"{budget / 1e6:,.1f} MB are left beside the graph",
+            expected="memory for a block of that size",
+            fix=f"drop --block-size ({width} queries fit), or raise --memory-limit",
+        )
+    return width
 
 
 def adjacency(rows: StoredRows) -> Adjacency:

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from importlib.metadata import version
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from threading import Event
 from typing import Any, Literal, Unpack
 
@@ -31,7 +32,8 @@ from seedrank.jobs.clock import Clock
 from seedrank.jobs.locations import local_output
 from seedrank.jobs.methods import METHODS, check_method_options
 from seedrank.jobs.outcome import Runner
-from seedrank.jobs.parts import score_part
+from seedrank.jobs.parts import ScoredBlock, assemble_part, score_blocks
+from seedrank.jobs.pipeline import Background
 from seedrank.jobs.prepare import check_run_output, open_graph, store_of
 from seedrank.jobs.progress import Reporter, Silent, Stopwatch
 from seedrank.jobs.query_set import QuerySet, check_query_options, load_query_set
@@ -167,7 +169,7 @@ class _Job:
             started_at=_now(),
             options=_option_records(options, origins),
             part_size=options.part_size,
-            versions={"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}},
+            versions={"python": platform.python_version(), **_versions()},
         )
         folder.write_manifest(self.manifest)
 
@@ -181,9 +183,15 @@ class _Job:
         self.store, built = open_graph(
             graph, nodes=nodes, options=self.options, build_in=self.folder.graph, stopwatch=watch
         )
-        with watch.stage("read_queries"):
-            self.query_set = load_query_set(self.store, queries=queries, exclude=exclude, options=self.options)
-        self.runner = METHODS[self.options.method].start(self.store, self.query_set, self.options, watch, self.clock)
+
+        def read_queries() -> QuerySet:
+            with watch.stage("read_queries"):
+                return load_query_set(self.store, queries=queries, exclude=exclude, options=self.options)
+
+        with Background() as background:
+            reading = background.start(read_queries)
+            self.runner = METHODS[self.options.method].start(self.store, reading, self.options, watch, self.clock)
+            self.query_set = reading()
         log.info(
             "backend_chosen",
             extra={"backend": self.runner.backend.name, "reason": self.runner.backend.reason},
@@ -197,8 +205,20 @@ class _Job:
         self.folder.write_manifest(self.manifest)
         self.reporter.start(count)
         try:
-            for part in range(self.manifest.parts_planned):
-                self._one_part(part, part * size, min((part + 1) * size, count))
+            with Background() as background:
+                for part in range(self.manifest.parts_planned):
+                    begin, first, last = time.perf_counter(), part * size, min((part + 1) * size, count)
+                    with self.stopwatch.stage("score"):
+                        blocks = score_blocks(
+                            first,
+                            last,
+                            query_set=self.query_set,
+                            runner=self.runner,
+                            options=self.options,
+                            reporter=self.reporter,
+                            clock=self.clock,
+                        )
+                    background.start(partial(self._write_part, part, first, last, blocks, begin))
         finally:
             self.reporter.finish()
 
@@ -240,33 +260,25 @@ class _Job:
         self.folder.write_manifest(self.manifest)
         log.info("run_closed", extra={"state": state, "seconds": self.manifest.timings_s["total"]})
 
-    def _one_part(self, part: int, first: int, last: int) -> None:
-        begin = time.perf_counter()
-        with self.stopwatch.stage("score"):
-            scored = score_part(
-                first,
-                last,
-                query_set=self.query_set,
-                store=self.store,
-                runner=self.runner,
-                options=self.options,
-                reporter=self.reporter,
-                clock=self.clock,
-            )
+    def _write_part(self, part: int, first: int, last: int, blocks: list[ScoredBlock], begin: float) -> None:
+        """Write both tables of a part and record it; on the thread in the background, which owns the manifest then."""
         with self.stopwatch.stage("write"):
-            sizes = self.folder.write_part(part, candidates=scored.candidates, queries=scored.queries)
-        self.by_status += scored.by_status
+            tables = assemble_part(
+                first, last, blocks, query_set=self.query_set, store=self.store, options=self.options
+            )
+            sizes = self.folder.write_part(part, candidates=tables.candidates, queries=tables.queries)
+        self.by_status += tables.by_status
         record = PartRecord(
             part=part,
             first_query=first,
             queries=last - first,
-            candidates=scored.candidates.num_rows,
-            failed_queries=scored.by_status["failed"],
+            candidates=tables.candidates.num_rows,
+            failed_queries=tables.by_status["failed"],
             candidates_bytes=sizes[0],
             queries_bytes=sizes[1],
-            iterations=scored.iterations,
-            largest_error_bound=scored.largest_error_bound,
-            errors=scored.errors,
+            iterations=tables.iterations,
+            largest_error_bound=tables.largest_error_bound,
+            errors=tables.errors,
             seconds=round(time.perf_counter() - begin, 4),
         )
         self.manifest.parts.append(record)
@@ -313,6 +325,15 @@ def _option_records(options: ScoreOptions, origins: Mapping[str, Origin]) -> dic
         value=list(restart) if len(restart) > 1 else restart[0], origin=origin or "default"
     )
     return records
+
+
+def _versions() -> dict[str, str]:
+    """Versions of the libraries that shape the numbers; one that is not installed had no part in them."""
+    found = {}
+    for name in _LIBRARIES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def _now() -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from seedrank.kernels.arrays import DuplicateRule, Float64Array, Int32Array, Int64Array, UnsignedArray
 from seedrank.kernels.duplicates import CompressedRows, reduce_duplicates
+from seedrank.kernels.numba_support import why_not_compiled
 
 COMPILED_ROWS = 1 << 20
 """From this many rows on, compiled code is worth its start: about half a second, some seconds the first time ever."""
@@ -160,7 +161,7 @@ def _distinct_edges(
     The NumPy way is the definition: it takes every graph and starts at once. The compiled way is several times faster
     and leaner, but takes long to start, and only graphs whose edges fit 63 bits (2**28 nodes with 128 types do).
     """
-    if len(source) >= COMPILED_ROWS:
+    if len(source) >= COMPILED_ROWS and why_not_compiled() is None:
         # Small builds should not wait for Numba.
         from seedrank.kernels._cpu.packed_edges import PackedEdges  # noqa: PLC0415
 

@@ -28,6 +28,7 @@ from seedrank.kernels.arrays import (
     ScoreArray,
     UInt64Array,
 )
+from seedrank.kernels.numba_support import require_compiled, why_not_compiled
 from seedrank.kernels.transition import Transition
 
 
@@ -122,6 +123,10 @@ class Backend(Protocol):
 
     def widest_block(self, nodes: int, precision: Precision) -> int:
         """Most columns that the backend takes at once, and that pay on this machine."""
+        ...
+
+    def stored_columns(self, width: int) -> int:
+        """Columns that a block of so many queries takes in memory: as many, or padded to what is computed at once."""
         ...
 
     def bytes_per_query(self, nodes: int, precision: Precision, *, sums: int = 0) -> int:
@@ -240,9 +245,16 @@ def resolve_backend(name: str) -> BackendDecision:
     ------
     ConfigError
         No backend has this name.
+    ResourceError
+        The backend that was asked for by name cannot run here.
     """
     if name == "auto":
+        reason = why_not_compiled()
+        if reason is not None:
+            return BackendDecision("scipy", name, f"{reason}; runs, but many times slower than cpu")
         return BackendDecision("cpu", name, "the fastest backend of this version; none of it uses a GPU")
+    if name == "cpu":
+        require_compiled("--backend cpu")
     if name in _FACTORIES:
         return BackendDecision(name, name, "asked for by name")
     raise ConfigError(

@@ -9,8 +9,8 @@ from numba import config, set_num_threads
 
 from seedrank.kernels._cpu.buffers import BlockPair, scale_rows
 from seedrank.kernels._cpu.frontier import Frontier
-from seedrank.kernels._cpu.gather import AHEAD, WIDTHS
-from seedrank.kernels._cpu.layout import Layout, Rows, lay_out
+from seedrank.kernels._cpu.gather import WIDTHS
+from seedrank.kernels._cpu.layout import Layout, lay_out
 from seedrank.kernels._cpu.product import add_chunks, add_seeds, fused_step, width_markers
 from seedrank.kernels._cpu.relax import relax_sweeps
 from seedrank.kernels._cpu.select import select_columns
@@ -31,7 +31,6 @@ class _Graph:
     """What `load` prepares."""
 
     layout: Layout
-    more: Rows
     dangling: DanglingRule
     precision: Precision
     ranks: Int32Array
@@ -106,16 +105,9 @@ class CpuBackend:
     def load(self, transition: Transition, *, precision: Precision, order: Int32Array) -> None:
         """Take over a graph; see `Backend.load`."""
         layout = lay_out(transition, precision)
-        first = layout.products[0]
-        nothing = Rows(
-            offsets=np.zeros(layout.nodes + 1, dtype=np.int64),
-            columns=np.zeros(AHEAD, dtype=np.int32),
-            values=None if first.values is None else np.zeros(0, dtype=first.values.dtype),
-        )
         self._started = None
         self._loaded = _Graph(
             layout=layout,
-            more=layout.products[1] if len(layout.products) > 1 else nothing,
             dangling=transition.dangling,
             precision=precision,
             ranks=order[layout.node_at],
@@ -129,6 +121,10 @@ class CpuBackend:
         """Return 64, or 32 where two blocks of that width stay in the cache and two of 64 do not."""
         bytes_of_32 = 2 * 32 * nodes * np.dtype(precision).itemsize
         return 32 if bytes_of_32 <= CACHE_BYTES < 2 * bytes_of_32 else 64
+
+    def stored_columns(self, width: int) -> int:
+        """Return the width of the kernel: 16, 32 or 64."""
+        return _padded(width)
 
     def bytes_per_query(self, nodes: int, precision: Precision, *, sums: int = 0) -> int:
         """Bytes of one column: the vector and its successor, and its sums."""
@@ -184,7 +180,7 @@ class CpuBackend:
         The first line of both is over active rows, the second over dangling ones.
         """
         graph, block, pair = self._graph, self._block, self._graph.pair
-        layout, first, more = graph.layout, graph.layout.products[0], graph.more
+        layout, rows = graph.layout, graph.layout.rows
         width, dtype = pair.current.shape[1], pair.current.dtype
         self._scale()
         stream = 2 * pair.current.nbytes > STREAM_BYTES
@@ -196,14 +192,15 @@ class CpuBackend:
         assumed = 1.0 - block.norm * block.active_mass
         if graph.dangling == "uniform":
             everywhere[:] = damping * block.dangling_mass / layout.nodes
-        elif graph.dangling == "seeds":
+        elif graph.dangling != "drop":
+            # Also under ``self``, where it is what a relaxed vector lacks to the sum 1.
             share += damping * assumed
         last_chunk = len(layout.chunks) - 1 if measure else layout.active_chunks
         stored_scale, stored_unscale = (graph.ones, graph.ones) if measure else (layout.scale, layout.unscale)
         sums = np.empty((len(layout.chunks), width))
         differences = np.empty_like(sums)
         fused_step(
-            first.offsets, first.columns, first.values, more.offsets, more.columns, more.values,
+            rows.offsets, rows.columns, rows.values,
             pair.current, pair.following, stored_scale, layout.unscale, (damping * block.norm).astype(dtype),
             everywhere, block.norm.astype(dtype), layout.chunks, last_chunk, sums, differences, measure, stream,
             self._threads, *width_markers(width),
@@ -233,7 +230,7 @@ class CpuBackend:
     def relax(self, sweeps: int, factors: Float64Array) -> None:
         """Sweep in place; see `RelaxingBackend.relax`."""
         graph, block, pair = self._graph, self._block, self._graph.pair
-        layout, first, more = graph.layout, graph.layout.products[0], graph.more
+        layout, rows = graph.layout, graph.layout.rows
         width, dtype = pair.current.shape[1], pair.current.dtype
         self._enter(np.ones(len(graph.frontier.positions), dtype=np.bool_))
         self._scale()
@@ -245,7 +242,7 @@ class CpuBackend:
         damping = 1.0 - block.restart
         share = block.restart + damping * block.dangling_mass
         relax_sweeps(
-            first.offsets, first.columns, first.values, more.offsets, more.columns, more.values,
+            rows.offsets, rows.columns, rows.values,
             pair.current, layout.scale, layout.unscale,
             (1.0 / (1.0 - damping * layout.loops)).astype(dtype), dtype.type(damping), relaxation,
             block.seed_row, block.seed_column, (share[block.seed_column] * block.seed_weight).astype(dtype),
@@ -370,7 +367,7 @@ class CpuBackend:
         """Bring the block into the form that products want."""
         graph, block = self._graph, self._block
         if not block.scaled:
-            if graph.layout.products[0].values is None:
+            if graph.layout.rows.values is None:
                 scale_rows(graph.pair.current, graph.layout.scale, self._threads)
             block.scaled = True
 

@@ -113,6 +113,10 @@ class ScipyBackend:
         """A product reads the graph once for all columns; beyond 64 that no longer shows."""
         return 64
 
+    def stored_columns(self, width: int) -> int:
+        """As many columns as queries."""
+        return width
+
     def bytes_per_query(self, nodes: int, precision: Precision, *, sums: int = 0) -> int:
         """Bytes of one column: vector, successor, sums and float64 operand; three tiles, the partial sums of a slab."""
         itemsize = np.dtype(precision).itemsize

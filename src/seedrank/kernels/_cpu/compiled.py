@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from numba import config, njit
 from numba.core.caching import FunctionCache
 
@@ -51,6 +52,13 @@ def compiled(*, parallel: bool = False, inline: bool = False) -> Callable[[Funct
         return kernel
 
     return decorate
+
+
+def mapped(array: Any) -> Any:
+    """View an array as mapped files are viewed, so that one compiled kernel serves both."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 class _ForgivingCache(FunctionCache):

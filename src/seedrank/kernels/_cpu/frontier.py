@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from seedrank.kernels._cpu.compiled import mapped
 from seedrank.kernels._cpu.push import push_columns
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
 from seedrank.kernels.backend import QueryBlock
@@ -163,22 +164,20 @@ def _pushed_graph(transition: Transition) -> _PushedGraph:
     first, more = transition.outgoing[0], transition.outgoing[-1].adjacency
     alone = len(transition.outgoing) == 1
     return _PushedGraph(
-        out_weight=_mapped(transition.out_weight, np.float64),
+        out_weight=mapped(transition.out_weight),
         keeps=transition.dangling == "self",
-        offsets=_mapped(first.adjacency.offsets, np.int64),
-        neighbors=_mapped(first.adjacency.neighbors, np.int32),
-        weights=_mapped(first.adjacency.weights, np.float64),
-        types=_mapped(first.adjacency.types, np.uint8),
-        factors=_mapped(first.factors, np.float64),
-        more_offsets=_mapped(np.zeros_like(more.offsets) if alone else more.offsets, np.int64),
-        more_neighbors=_mapped(more.neighbors, np.int32),
-        more_weights=_mapped(more.weights, np.float64),
-        more_types=_mapped(more.types, np.uint8),
+        offsets=mapped(first.adjacency.offsets),
+        neighbors=mapped(first.adjacency.neighbors),
+        weights=_optional(first.adjacency.weights, np.float64),
+        types=_optional(first.adjacency.types, np.uint8),
+        factors=_optional(first.factors, np.float64),
+        more_offsets=mapped(np.zeros_like(more.offsets) if alone else more.offsets),
+        more_neighbors=mapped(more.neighbors),
+        more_weights=_optional(more.weights, np.float64),
+        more_types=_optional(more.types, np.uint8),
     )
 
 
-def _mapped(array: np.ndarray[Any, Any] | None, dtype: type[np.generic]) -> np.ndarray[Any, Any]:
-    """View an array as mapped files are viewed, so that one compiled kernel serves both; nothing is an empty one."""
-    view = np.zeros(0, dtype=dtype) if array is None else np.asarray(array).view()
-    view.flags.writeable = False
-    return view
+def _optional(array: np.ndarray[Any, Any] | None, dtype: type[np.generic]) -> Any:
+    """An array that may be missing: then one of length 0."""
+    return mapped(np.zeros(0, dtype=dtype) if array is None else array)

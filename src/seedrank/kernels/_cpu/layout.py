@@ -1,11 +1,14 @@
-"""The graph as the CPU kernels want it: rows that pass mass on first, indices padded, work cut into equal chunks."""
+"""The graph as the CPU kernels want it: rows that pass mass on first, one product, work cut into equal chunks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numba import get_num_threads, prange
 
+from seedrank.kernels._cpu.compiled import compiled, mapped
 from seedrank.kernels._cpu.gather import AHEAD
 from seedrank.kernels.arrays import Float64Array, Int32Array, Int64Array, Precision, ScoreArray
 from seedrank.kernels.transition import SparseRows, Transition
@@ -18,7 +21,7 @@ ROW_COST = 8
 
 @dataclass(frozen=True)
 class Rows:
-    """One summand of the transposed transition matrix in the order of the layout.
+    """The transposed transition matrix in the order of the layout; its summands are joined, row by row.
 
     Attributes
     ----------
@@ -44,8 +47,7 @@ class Layout:
         All rows; the first `active` pass mass on, the rest are dangling and nobody reads them during a product.
     node_at : int32 (n)
         Internal node of each row; `place` (n) is the inverse.
-    products : tuple of Rows
-        One or two; both have all n rows.
+    rows : Rows
     scale, unscale : float32 or float64 (n)
         What a row is multiplied with when it is stored, and its inverse: 1 / out-weight and out-weight where the
         block is pre-divided, else 1.
@@ -60,7 +62,7 @@ class Layout:
     active: int
     node_at: Int32Array
     place: Int32Array
-    products: tuple[Rows, ...]
+    rows: Rows
     scale: ScoreArray
     unscale: ScoreArray
     loops: ScoreArray
@@ -71,9 +73,9 @@ class Layout:
 def lay_out(transition: Transition, precision: Precision) -> Layout:
     """Reorder a transition for the CPU kernels; one pass over the entries.
 
-    Under the ``self`` rule a dangling node keeps its mass: it gets an entry to itself and is an active row like any
-    other. Integer weights that are small (merged duplicates) could be stored as repeated entries; the transition
-    decides that, not the layout.
+    The layout is a copy anyway, so two summands (both directions) become one: rows of an undirected graph are short,
+    and each row twice would cost a third more time. Under the ``self`` rule a dangling node keeps its mass: it gets an
+    entry to itself and is an active row like any other.
 
     Parameters
     ----------
@@ -92,9 +94,10 @@ def lay_out(transition: Transition, precision: Precision) -> Layout:
     place = np.empty(nodes, dtype=np.int32)
     place[node_at] = np.arange(nodes, dtype=np.int32)
     active = nodes - int(np.count_nonzero(dangling))
-    products = [_reorder(rows, node_at, place, precision) for rows in transition.products]
+    summands = list(transition.products)
     if transition.dangling == "self" and len(transition.dangling_nodes):
-        products[0] = _with_loops(products[0], place[transition.dangling_nodes])
+        summands.append(_loops(transition, weighted=summands[0].probabilities is not None))
+    rows = _join(summands, node_at, place, precision)
     scale = np.ones(nodes, dtype=precision)
     unscale = np.ones(nodes, dtype=precision)
     if transition.products[0].probabilities is None:
@@ -102,57 +105,86 @@ def lay_out(transition: Transition, precision: Precision) -> Layout:
         passes_on = inverse > 0
         scale[passes_on] = inverse[passes_on]
         unscale[passes_on] = np.rint(1.0 / inverse[passes_on])
-    cost = sum(rows.offsets for rows in products) + ROW_COST * np.arange(nodes + 1)
+    cost = rows.offsets + ROW_COST * np.arange(nodes + 1)
     first, rest = _cut(cost, 0, active), _cut(cost, active, nodes)
     return Layout(
         nodes=nodes,
         active=active,
         node_at=node_at,
         place=place,
-        products=tuple(products),
+        rows=rows,
         scale=scale,
         unscale=unscale,
-        loops=_diagonal(products, scale),
+        loops=_diagonal(rows, scale),
         chunks=np.concatenate((first, rest[1:])),
         active_chunks=len(first) - 1,
     )
 
 
-def _reorder(rows: SparseRows, node_at: Int32Array, place: Int32Array, precision: Precision) -> Rows:
-    """Move whole rows; within a row entries stay in their order."""
-    lengths = np.diff(rows.offsets)[node_at]
-    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    entry = np.repeat(rows.offsets[:-1][node_at] - offsets[:-1], lengths)
-    entry += np.arange(len(entry))
-    columns = np.zeros(len(entry) + AHEAD, dtype=np.int32)
-    columns[: len(entry)] = place[rows.columns[entry]]
-    values = None if rows.probabilities is None else rows.probabilities[entry].astype(precision)
+def _loops(transition: Transition, *, weighted: bool) -> SparseRows:
+    """An entry from each dangling node to itself."""
+    dangling = transition.dangling_nodes
+    offsets = np.zeros(transition.nodes + 1, dtype=np.int64)
+    offsets[dangling + 1] = 1
+    return SparseRows(np.cumsum(offsets), dangling, np.ones(len(dangling)) if weighted else None)
+
+
+def _join(summands: list[SparseRows], node_at: Int32Array, place: Int32Array, precision: Precision) -> Rows:
+    """Move whole rows, those of the first summand before those of the next; entries stay in their order."""
+    lengths = [np.diff(summand.offsets)[node_at] for summand in summands]
+    offsets = np.zeros(len(node_at) + 1, dtype=np.int64)
+    np.cumsum(sum(lengths), out=offsets[1:])
+    entries = int(offsets[-1])
+    columns = np.empty(entries + AHEAD, dtype=np.int32)
+    columns[entries:] = 0
+    values = None if summands[0].probabilities is None else np.empty(entries, dtype=precision)
+    threads = get_num_threads()
+    bounds = np.searchsorted(offsets, entries * np.arange(threads + 1) // threads)
+    bounds[-1] = len(node_at)
+    starts = offsets[:-1].copy()
+    for summand, length in zip(summands, lengths, strict=True):
+        probabilities = None if summand.probabilities is None else mapped(summand.probabilities)
+        source, indices = mapped(summand.offsets), mapped(summand.columns)
+        _copy_rows(source, indices, probabilities, node_at, place, starts, columns, values, bounds)
+        starts += length
     return Rows(offsets=offsets, columns=columns, values=values)
 
 
-def _with_loops(rows: Rows, loops: Int32Array) -> Rows:
-    """Give some rows one more entry, to themselves, with value 1."""
-    entries = int(rows.offsets[-1])
-    at = rows.offsets[loops + 1]
-    more = np.zeros(len(rows.offsets), dtype=np.int64)
-    more[loops + 1] = 1
-    columns = np.insert(rows.columns[:entries], at, loops)
-    return Rows(
-        offsets=rows.offsets + np.cumsum(more),
-        columns=np.concatenate((columns, np.zeros(AHEAD, dtype=np.int32))),
-        values=None if rows.values is None else np.insert(rows.values, at, 1),
-    )
-
-
-def _diagonal(products: list[Rows], scale: ScoreArray) -> ScoreArray:
+def _diagonal(rows: Rows, scale: ScoreArray) -> ScoreArray:
     """Sum of the entries that lead from a row to itself."""
     diagonal = np.zeros_like(scale)
-    for rows in products:
-        row = np.repeat(np.arange(len(scale), dtype=np.int32), np.diff(rows.offsets))
-        entries = np.flatnonzero(row == rows.columns[: len(row)])
-        np.add.at(diagonal, row[entries], scale[row[entries]] if rows.values is None else rows.values[entries])
+    _add_loops(rows.offsets, rows.columns, rows.values, scale, diagonal)
     return diagonal
+
+
+@compiled(parallel=True)
+def _copy_rows(
+    offsets: Any,
+    columns: Any,
+    values: Any,
+    node_at: Any,
+    place: Any,
+    starts: Any,
+    out_columns: Any,
+    out_values: Any,
+    bounds: Any,
+) -> None:
+    """Copy the row of node ``node_at[row]`` to ``starts[row]``, for all rows; `bounds` shares them out."""
+    for share in prange(bounds.shape[0] - 1):
+        for row in range(bounds[share], bounds[share + 1]):
+            first, begin = offsets[node_at[row]], starts[row]
+            for i in range(offsets[node_at[row] + 1] - first):
+                out_columns[begin + i] = place[columns[first + i]]
+                if values is not None:
+                    out_values[begin + i] = values[first + i]
+
+
+@compiled(parallel=True)
+def _add_loops(offsets: Any, columns: Any, values: Any, scale: Any, diagonal: Any) -> None:
+    for row in prange(diagonal.shape[0]):
+        for entry in range(offsets[row], offsets[row + 1]):
+            if columns[entry] == row:
+                diagonal[row] += scale[row] if values is None else values[entry]
 
 
 def _cut(cost: Int64Array, first: int, last: int) -> Int64Array:

@@ -50,9 +50,6 @@ def fused_step(
     offsets: Any,
     columns: Any,
     values: Any,
-    more_offsets: Any,
-    more_columns: Any,
-    more_values: Any,
     block: Any,
     following: Any,
     scale: Any,
@@ -80,7 +77,7 @@ def fused_step(
     Parameters
     ----------
     offsets, columns, values : int64 (n + 1), int32 (m + AHEAD), float (m) or None
-        The product; ``more_*`` is a second one whose sums are added (offsets all 0: none).
+        The product.
     block, following : float32 or float64 (n, B)
         Stored vectors; B is 16, 32 or 64, rows start on cache lines.
     scale, unscale : float (n)
@@ -110,9 +107,8 @@ def fused_step(
                 row_differences[:] = 0
                 for row in range(begin, min(begin + SUMMED_ROWS, chunks[chunk + 1])):
                     first, last = offsets[row], offsets[row + 1]
-                    more_first, more_last = more_offsets[row], more_offsets[row + 1]
                     factor, back = scale[row], unscale[row]
-                    if last - first <= SEGMENT and more_first == more_last:
+                    if last - first <= SEGMENT:
                         if is64 is not None:
                             whole_row_64(
                                 columns, values, first, last, block, following, damping, everywhere, norm, row_sums,
@@ -131,7 +127,6 @@ def fused_step(
                         continue
                     total[:] = 0
                     _add_segments(columns, values, first, last, block, total, is64, is32)
-                    _add_segments(more_columns, more_values, more_first, more_last, block, total, is64, is32)
                     if is64 is not None:
                         finish_row_64(
                             total, block, following, damping, everywhere, norm, row_sums, row_differences, row, factor,

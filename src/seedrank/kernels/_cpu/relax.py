@@ -40,9 +40,6 @@ def relax_sweeps(  # noqa: PLR0912  # a branch per width is what makes it compil
     offsets: Any,
     columns: Any,
     values: Any,
-    more_offsets: Any,
-    more_columns: Any,
-    more_values: Any,
     block: Any,
     scale: Any,
     unscale: Any,
@@ -65,7 +62,7 @@ def relax_sweeps(  # noqa: PLR0912  # a branch per width is what makes it compil
 
     Parameters
     ----------
-    offsets, columns, values, more_offsets, more_columns, more_values, scale, unscale
+    offsets, columns, values, scale, unscale
         As for `fused_step`.
     block : float32 or float64 (n, B)
         Changed in place; dangling rows (from `active` on) are left alone.
@@ -107,9 +104,8 @@ def relax_sweeps(  # noqa: PLR0912  # a branch per width is what makes it compil
                             seeded = True
                         seed += 1
                     first, last = offsets[row], offsets[row + 1]
-                    more_first, more_last = more_offsets[row], more_offsets[row + 1]
                     factor, back, own = scale[row], unscale[row], gain[row]
-                    if last - first <= SEGMENT and more_first == more_last:
+                    if last - first <= SEGMENT:
                         if is64 is not None:
                             relax_row_64(
                                 columns, values, first, last, block, omega, restart, row_sums, row, left, stride,
@@ -128,7 +124,6 @@ def relax_sweeps(  # noqa: PLR0912  # a branch per width is what makes it compil
                     else:
                         total[:] = 0
                         _add_segments(columns, values, first, last, block, total, left, is64, is32)
-                        _add_segments(more_columns, more_values, more_first, more_last, block, total, left, is64, is32)
                         if is64 is not None:
                             relax_total_64(
                                 total, block, omega, restart, row_sums, row, left, stride, damping, factor, back, own
