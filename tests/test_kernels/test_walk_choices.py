@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seedrank.kernels._cpu.philox import random_pair, scaled
+from seedrank.kernels._cpu.walk import _first_above
 from seedrank.kernels.recall import RecallLimits
 from seedrank.kernels.walk import random_walk
 from seedrank.kernels.walk_graph import build_walk_graph
@@ -84,6 +85,23 @@ def test_running_sums_are_those_of_the_whole_weights(
             assert sums == np.cumsum(reference_whole_weights([weight for _, weight in row]), dtype=object).tolist()
         else:
             assert {weight for _, weight in row} <= {1.0} or type_weights is not None
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    weights=st.lists(st.one_of(st.integers(0, 3), st.integers(0, 2**40)), min_size=1, max_size=200),
+    before=st.integers(0, 2**40),
+    data=st.data(),
+)
+def test_the_entry_is_found_wherever_the_search_starts(weights: list[int], before: int, data: st.DataObject) -> None:
+    """Skewed weights, and some of 0, which no value falls on."""
+    sums = np.cumsum([99, before, *weights, 5])
+    first, last = 2, 2 + len(weights)
+    below, total = int(sums[1]), int(sums[last - 1])
+    if total > below:
+        value = data.draw(st.one_of(st.integers(below, total - 1), st.sampled_from([below, total - 1])))
+        expected = np.searchsorted(sums[:last], value, side="right")
+        assert _first_above(sums, first, last, np.int64(value), np.int64(below), np.int64(total)) == expected
 
 
 def test_running_sums_survive_the_overflow_of_their_common_total() -> None:
