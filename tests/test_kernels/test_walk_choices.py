@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Literal
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seedrank.kernels import walk_graph as walk_graph_module
 from seedrank.kernels._cpu.philox import random_pair, scaled
 from seedrank.kernels._cpu.walk import _first_above
 from seedrank.kernels.recall import RecallLimits
@@ -66,13 +68,16 @@ def test_scaling_is_the_upper_half_of_the_product(draw: int, total: int) -> None
     graph=graphs(),
     direction=st.sampled_from(["out", "in", "both"]),
     type_weights=st.sampled_from([None, {"cites": 0.0}, {"likes": 0.3, "cites": 1.0}, {"likes": 1e-300}]),
+    stretch=st.sampled_from([1, 4, 1 << 20]),
 )
 def test_running_sums_are_those_of_the_whole_weights(
-    graph: RandomGraph, direction: str, type_weights: dict[str, float] | None
+    graph: RandomGraph, direction: Literal["out", "in", "both"], type_weights: dict[str, float] | None, stretch: int
 ) -> None:
     built = kernel_graph(graph.edges, nodes=graph.nodes)
-    walk_graph = build_walk_graph(recall_graph(built, direction=direction, type_weights=type_weights))  # type: ignore[arg-type]
-    choices = reference_choices(graph.edges, direction=direction, type_weights=type_weights)  # type: ignore[arg-type]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(walk_graph_module, "STRETCH", stretch)
+        walk_graph = build_walk_graph(recall_graph(built, direction=direction, type_weights=type_weights))
+    choices = reference_choices(graph.edges, direction=direction, type_weights=type_weights)
     order = built.adjacency.order
     for node in range(len(graph.nodes)):
         row = choices[built.ids[order[node]]]
