@@ -153,6 +153,15 @@ def test_encodings_are_really_in_the_files(run: seedrank.Run) -> None:
                     assert "RLE_DICTIONARY" in columns[name].encodings, name
 
 
+def test_the_columns_inside_paths_have_dictionaries(tmp_path: Path) -> None:
+    edges = {**CYCLE, "type": ["x"] * len(CYCLE["src"])}
+    run = seedrank.score(pa.table(edges), queries=HITS, out=tmp_path / "run", paths=True)
+    group = pq.ParquetFile(run.candidates.files[0]).metadata.row_group(0)
+    columns = {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
+    inside = [f"path.list.element.{name}" for name in ("src", "dst", "type", "weight")]
+    assert {name for name in ["hops", "anchor_id", *inside] if not columns[name].has_dictionary_page} == set()
+
+
 def test_rows_are_sorted_by_query_and_rank(run: seedrank.Run) -> None:
     candidates = run.candidates.to_arrow()
     keys = list(zip(*(candidates.column(name).to_pylist() for name in ("query_id", "rank")), strict=True))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Literal
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seedrank.kernels import walk_graph as walk_graph_module
 from seedrank.kernels._cpu.philox import random_pair, scaled
+from seedrank.kernels._cpu.walk import _first_above
 from seedrank.kernels.recall import RecallLimits
 from seedrank.kernels.walk import random_walk
 from seedrank.kernels.walk_graph import build_walk_graph
@@ -65,13 +68,16 @@ def test_scaling_is_the_upper_half_of_the_product(draw: int, total: int) -> None
     graph=graphs(),
     direction=st.sampled_from(["out", "in", "both"]),
     type_weights=st.sampled_from([None, {"cites": 0.0}, {"likes": 0.3, "cites": 1.0}, {"likes": 1e-300}]),
+    stretch=st.sampled_from([1, 4, 1 << 20]),
 )
 def test_running_sums_are_those_of_the_whole_weights(
-    graph: RandomGraph, direction: str, type_weights: dict[str, float] | None
+    graph: RandomGraph, direction: Literal["out", "in", "both"], type_weights: dict[str, float] | None, stretch: int
 ) -> None:
     built = kernel_graph(graph.edges, nodes=graph.nodes)
-    walk_graph = build_walk_graph(recall_graph(built, direction=direction, type_weights=type_weights))  # type: ignore[arg-type]
-    choices = reference_choices(graph.edges, direction=direction, type_weights=type_weights)  # type: ignore[arg-type]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(walk_graph_module, "STRETCH", stretch)
+        walk_graph = build_walk_graph(recall_graph(built, direction=direction, type_weights=type_weights))
+    choices = reference_choices(graph.edges, direction=direction, type_weights=type_weights)
     order = built.adjacency.order
     for node in range(len(graph.nodes)):
         row = choices[built.ids[order[node]]]
@@ -84,6 +90,23 @@ def test_running_sums_are_those_of_the_whole_weights(
             assert sums == np.cumsum(reference_whole_weights([weight for _, weight in row]), dtype=object).tolist()
         else:
             assert {weight for _, weight in row} <= {1.0} or type_weights is not None
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    weights=st.lists(st.one_of(st.integers(0, 3), st.integers(0, 2**40)), min_size=1, max_size=200),
+    before=st.integers(0, 2**40),
+    data=st.data(),
+)
+def test_the_entry_is_found_wherever_the_search_starts(weights: list[int], before: int, data: st.DataObject) -> None:
+    """Skewed weights, and some of 0, which no value falls on."""
+    sums = np.cumsum([99, before, *weights, 5])
+    first, last = 2, 2 + len(weights)
+    below, total = int(sums[1]), int(sums[last - 1])
+    if total > below:
+        value = data.draw(st.one_of(st.integers(below, total - 1), st.sampled_from([below, total - 1])))
+        expected = np.searchsorted(sums[:last], value, side="right")
+        assert _first_above(sums, first, last, np.int64(value), np.int64(below), np.int64(total)) == expected
 
 
 def test_running_sums_survive_the_overflow_of_their_common_total() -> None:

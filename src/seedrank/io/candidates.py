@@ -195,7 +195,12 @@ def write_table(path: Path, table: pa.Table) -> int:
         The file could not be written.
     """
     floats = [field.name for field in table.schema if pa.types.is_floating(field.type)]
-    dictionary = [field.name for field in table.schema if field.name not in floats and field.name != "rank"]
+    dictionary = [
+        leaf
+        for field in table.schema
+        if field.name not in floats and field.name != "rank"
+        for leaf in _leaves(field.name, field.type)
+    ]
     with storage_errors(f"writing {path}"):
         # A stream, not a name: Arrow takes a relative name such as "run:2024/…" for a URL.
         with pa.OSFile(str(path), "wb") as sink:
@@ -209,3 +214,12 @@ def write_table(path: Path, table: pa.Table) -> int:
                 store_schema=True,
             )
         return path.stat().st_size
+
+
+def _leaves(name: str, kind: pa.DataType) -> list[str]:
+    """Names of the columns that Parquet stores for a field: those inside lists and structs have dotted ones."""
+    if pa.types.is_list(kind):
+        return _leaves(f"{name}.list.element", kind.value_type)
+    if pa.types.is_struct(kind):
+        return [leaf for inner in kind for leaf in _leaves(f"{name}.{inner.name}", inner.type)]
+    return [name]

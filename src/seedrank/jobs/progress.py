@@ -53,6 +53,10 @@ class Stopwatch:
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - begin
 
+    def expect(self, name: str) -> None:
+        """Give a stage its place among the others now, as it may begin and end at any time."""
+        self.seconds.setdefault(name, 0.0)
+
     def total(self) -> dict[str, float]:
         """Seconds by stage, and ``total`` since the stopwatch was made; rounded to 0.1 ms."""
         return {

@@ -188,6 +188,7 @@ class _Job:
             with watch.stage("read_queries"):
                 return load_query_set(self.store, queries=queries, exclude=exclude, options=self.options)
 
+        watch.expect("read_queries")  # in another thread: without a fixed place run.json would differ from run to run
         with Background() as background:
             reading = background.start(read_queries)
             self.runner = METHODS[self.options.method].start(self.store, reading, self.options, watch, self.clock)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from seedrank.kernels.arrays import Float64Array, Int32Array, Int64Array
+from seedrank.kernels.arrays import Float64Array, Int64Array
 from seedrank.kernels.recall_graph import FollowedRows, RecallGraph
 
 TOTAL_BITS = 62
 """The whole-numbered weights of a node sum to less than 2**62."""
+
+STRETCH = 1 << 20
+"""Entries that are turned into whole numbers together."""
 
 _NO_EXPONENT = np.iinfo(np.int16).min
 """Lower than the exponent of any float64."""
@@ -34,12 +38,12 @@ class WalkGraph:
 
 
 def build_walk_graph(graph: RecallGraph) -> WalkGraph:
-    """Turn weight × type weight into whole numbers, once a run and in one pass.
+    """Turn weight × type weight into whole numbers, once a run.
 
     The weights of a node with d entries are multiplied by the power of two that brings the largest to between
-    2**(b-1) and 2**b, where b = 62 - (bits of d), and rounded down. Both are exact operations,
-    so every machine gets the same numbers. A weight is off by less than 2**(1-b) of the largest of its node, which is
-    3e-17 at degree 16 and 5e-13 at degree a million; one that is lighter than that is never chosen.
+    2**(b-1) and 2**b, where b = 62 - (bits of d), and rounded down. Both are exact operations, so every machine gets
+    the same numbers. A weight is off by less than 2**(1-b) of the largest of its node, which is 1e-17 at degree 16 and
+    5e-13 at degree a million; one that is lighter than that may never be chosen.
 
     Parameters
     ----------
@@ -49,53 +53,62 @@ def build_walk_graph(graph: RecallGraph) -> WalkGraph:
     -------
     WalkGraph
     """
-    weights = [_weights(rows, graph.type_weights) for rows in graph.rows]
-    if all(values is None for values in weights):
+    sides = graph.rows
+    if graph.type_weights is None and all(side.weights is None for side in sides):
         return WalkGraph(graph, ())
     exponent = np.full(graph.nodes, _NO_EXPONENT, dtype=np.int32)
-    degree = np.zeros(graph.nodes, dtype=np.int64)
-    for rows, values in zip(graph.rows, weights, strict=True):
-        degree += np.diff(rows.offsets)
-        exponent = np.maximum(exponent, _largest_exponent(rows.offsets, values))
-    # The exponent of a count, by frexp, is its bit length.
+    for side in sides:
+        for rows in _stretches(side.offsets):
+            largest = _largest(side.offsets, rows, _weights(side, rows, graph.type_weights))
+            # A weight can vanish when it is multiplied by a type weight.
+            found = np.where(largest > 0, np.frexp(largest)[1], _NO_EXPONENT)
+            exponent[rows] = np.maximum(exponent[rows], found)
+    degree = sum(np.diff(side.offsets) for side in sides)
+    # The exponent of a count, by frexp, is its number of bits.
     shift = TOTAL_BITS - np.frexp(degree)[1] - exponent
-    before = np.zeros(graph.nodes, dtype=np.int64)
+    totals = np.zeros(graph.nodes, dtype=np.int64)
     cumulative = []
-    for rows, values in zip(graph.rows, weights, strict=True):
-        sums = _running_sums(rows.offsets, values, shift, before)
+    for side in sides:
+        sums = np.empty(len(side.neighbors), dtype=np.int64)
+        for rows in _stretches(side.offsets):
+            lengths = np.diff(side.offsets[rows.start : rows.stop + 1])
+            whole = np.ldexp(_weights(side, rows, graph.type_weights), np.repeat(shift[rows], lengths))
+            part = sums[side.offsets[rows.start] : side.offsets[rows.stop]]
+            part[:] = _running_sums(whole.astype(np.int64), lengths, totals[rows])
+            filled = np.flatnonzero(lengths)
+            totals[rows][filled] = part[np.cumsum(lengths)[filled] - 1]
         cumulative.append(sums)
-        filled = np.flatnonzero(np.diff(rows.offsets))
-        before[filled] = sums[rows.offsets[filled + 1] - 1]
     return WalkGraph(graph, tuple(cumulative))
 
 
-def _weights(rows: FollowedRows, type_weights: Float64Array | None) -> Float64Array | None:
-    """Weight × type weight by entry; None: all 1."""
-    if type_weights is None or rows.types is None:
-        return rows.weights
-    values = type_weights[rows.types]
-    return values if rows.weights is None else values * rows.weights
+def _stretches(offsets: Int64Array) -> list[slice]:
+    """Cut rows into stretches of about `STRETCH` entries, so that the arrays in between stay small."""
+    inner = np.searchsorted(offsets, np.arange(STRETCH, offsets[-1], STRETCH))
+    bounds = np.unique(np.concatenate(([0], inner, [len(offsets) - 1]))).tolist()
+    return [slice(first, last) for first, last in pairwise(bounds)]
 
 
-def _largest_exponent(offsets: Int64Array, values: Float64Array | None) -> Int32Array:
-    """For each row the e of its largest weight f · 2**e, 1/2 <= f < 1; rows without a positive weight have none."""
-    largest = np.zeros(len(offsets) - 1)
-    filled = np.flatnonzero(np.diff(offsets))
+def _weights(side: FollowedRows, rows: slice, type_weights: Float64Array | None) -> Float64Array:
+    """Weight × type weight of the entries of some rows."""
+    part = slice(side.offsets[rows.start], side.offsets[rows.stop])
+    values = np.ones(part.stop - part.start) if side.weights is None else side.weights[part]
+    return values if type_weights is None or side.types is None else values * type_weights[side.types[part]]
+
+
+def _largest(offsets: Int64Array, rows: slice, values: Float64Array) -> Float64Array:
+    """The largest value of each of some rows; 0 where a row is empty."""
+    starts = offsets[rows] - offsets[rows.start]
+    filled = np.flatnonzero(np.diff(offsets[rows.start : rows.stop + 1]))
+    largest = np.zeros(len(starts))
     if len(filled):
-        largest[filled] = 1.0 if values is None else np.maximum.reduceat(values, offsets[filled])
-    # A weight can vanish when it is multiplied by a type weight.
-    return np.where(largest > 0, np.frexp(largest)[1], _NO_EXPONENT)
+        largest[filled] = np.maximum.reduceat(values, starts[filled])
+    return largest
 
 
-def _running_sums(
-    offsets: Int64Array, values: Float64Array | None, shift: Int32Array, before: Int64Array
-) -> Int64Array:
-    """Running sums of ``floor(value · 2**shift)`` within every row, starting from `before`."""
-    lengths = np.diff(offsets)
-    by_entry = np.repeat(shift, lengths)
-    whole = np.ldexp(1.0 if values is None else values, by_entry).astype(np.int64)
-    # The sum over all rows runs over, more than once on large graphs; differences within a row stay exact.
+def _running_sums(whole: Int64Array, lengths: Int64Array, before: Int64Array) -> Int64Array:
+    """Running sums within rows of these lengths, starting from `before`."""
+    # The sum over all rows runs over, more than once in long stretches; differences within a row stay exact.
     sums = np.cumsum(whole.view(np.uint64))
-    start = np.concatenate((np.zeros(1, dtype=np.uint64), sums))[offsets[:-1]] - before.astype(np.uint64)
-    sums -= np.repeat(start, lengths)
+    start = np.concatenate((np.zeros(1, dtype=np.uint64), sums))[np.cumsum(lengths) - lengths]
+    sums -= np.repeat(start - before.view(np.uint64), lengths)
     return sums.view(np.int64)

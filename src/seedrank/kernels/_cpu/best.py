@@ -9,7 +9,7 @@ from seedrank.kernels._cpu.compiled import compiled
 
 
 @compiled(inline=True)
-def _worse(score: Any, rank: Any, other_score: Any, other_rank: Any) -> bool:
+def is_worse(score: Any, rank: Any, other_score: Any, other_rank: Any) -> bool:
     """Lower score, or the same and a higher tie rank."""
     return bool(score < other_score or (score == other_score and rank > other_rank))
 
@@ -37,13 +37,13 @@ def offer(scores: Any, ranks: Any, items: Any, count: int, score: Any, rank: int
         at = count
         while at > 0:
             above = (at - 1) // 2
-            if not _worse(score, rank, scores[above], ranks[above]):
+            if not is_worse(score, rank, scores[above], ranks[above]):
                 break
             scores[at], ranks[at], items[at] = scores[above], ranks[above], items[above]
             at = above
         scores[at], ranks[at], items[at] = score, rank, item
         return count + 1
-    if _worse(scores[0], ranks[0], score, rank):
+    if is_worse(scores[0], ranks[0], score, rank):
         _sink(scores, ranks, items, count, score, rank, item)
     return count
 
@@ -67,9 +67,9 @@ def _sink(scores: Any, ranks: Any, items: Any, count: int, score: Any, rank: int
         below = 2 * at + 1
         if below >= count:
             break
-        if below + 1 < count and _worse(scores[below + 1], ranks[below + 1], scores[below], ranks[below]):
+        if below + 1 < count and is_worse(scores[below + 1], ranks[below + 1], scores[below], ranks[below]):
             below += 1
-        if not _worse(scores[below], ranks[below], score, rank):
+        if not is_worse(scores[below], ranks[below], score, rank):
             break
         scores[at], ranks[at], items[at] = scores[below], ranks[below], items[below]
         at = below

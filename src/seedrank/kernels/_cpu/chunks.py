@@ -41,8 +41,8 @@ def run_in_chunks(count: int, begin: Callable[[], Work], *, threads: int, most: 
     ended = threading.Event()
 
     def run() -> None:
-        work = begin()
         try:
+            work = begin()
             while not ended.is_set():
                 with lock:
                     first = next(chunks, None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from seedrank.kernels._cpu.best import offer, sort_best
+from seedrank.kernels._cpu.best import is_worse, offer, sort_best
 from seedrank.kernels._cpu.borrowed import borrowed
 from seedrank.kernels._cpu.compiled import compiled
 from seedrank.kernels._cpu.neighbors import row_bounds
@@ -111,13 +111,17 @@ def rank_reached(
         score_at[hop] = exact
         score_at[hop] = max(score_at[hop], smallest)
         exact *= decay
-    best_scores, best_ranks = np.empty(out_nodes.shape[1], out_scores.dtype), np.empty(out_nodes.shape[1], np.int32)
-    best_slots = np.empty(out_nodes.shape[1], np.int64)
+    k = out_nodes.shape[1]
+    best_scores, best_ranks = np.empty(k, out_scores.dtype), np.empty(k, np.int32)
+    best_slots = np.empty(k, np.int64)
     kept = 0
     for slot in range(count):
-        node = found[slot]
-        if counts[slot] > 0 and score_at[hops[slot]] >= least and (eligible.shape[0] == 0 or eligible[node]):
-            kept = offer(best_scores, best_ranks, best_slots, kept, score_at[hops[slot]], ranks[node], slot)
+        node, score = found[slot], score_at[hops[slot]]
+        # Most of what is found is worse than what is kept already: no call for that.
+        if score < least or (kept == k and is_worse(score, ranks[node], best_scores[0], best_ranks[0])):
+            continue
+        if counts[slot] > 0 and (eligible.shape[0] == 0 or eligible[node]):
+            kept = offer(best_scores, best_ranks, best_slots, kept, score, ranks[node], slot)
     sort_best(best_scores, best_ranks, best_slots, kept)
     out_found[query] = kept
     for i in range(kept):

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from seedrank.kernels._cpu.arguments import NO_LIMIT
 from seedrank.kernels._cpu.borrowed import borrowed
 from seedrank.kernels._cpu.compiled import compiled
 from seedrank.kernels._cpu.neighbors import next_neighbor, row_bounds
@@ -31,7 +30,17 @@ def new_memory(nodes: int) -> Any:
 
 
 @compiled()
-def _turn(slot: Any, rows: Any, ranks: Any, level_end: int, whole: bool, budget: Any, so_far: Any, memory: Any) -> Any:
+def _turn(
+    slot: Any,
+    rows: Any,
+    ranks: Any,
+    level_end: int,
+    whole: bool,
+    anchors: int,
+    limits: Any,
+    so_far: Any,
+    memory: Any,
+) -> Any:
     """Let a node follow the edge to its next neighbour, or to all neighbours that are left.
 
     Parameters
@@ -40,8 +49,10 @@ def _turn(slot: Any, rows: Any, ranks: Any, level_end: int, whole: bool, budget:
         First slot after those of the node's level.
     whole : bool
         Whether the node takes all of its turns at once.
-    budget : tuple
-        Most nodes reached, anchors included, and most edges followed.
+    anchors : int
+        Their number.
+    limits : tuple
+        Most hops, visited nodes and visited edges.
     so_far : tuple
         Nodes reached, anchors included, and edges followed.
 
@@ -61,12 +72,12 @@ def _turn(slot: Any, rows: Any, ranks: Any, level_end: int, whole: bool, budget:
     _, last, _, other_last = row_bounds(rows, found[slot])
     first, other_first = place[slot], other_place[slot]
     while first < last or other_first < other_last:
-        if edges == budget[1]:
+        if edges == limits[2]:
             return count, edges, True, _MAX_EDGES
         node, first, other_first = next_neighbor(rows, ranks, first, last, other_first, other_last)
         there = slot_of(slots, found, count, node)
         if there < 0:
-            if count == budget[0]:
+            if count - anchors == limits[1]:
                 return count, edges, True, _MAX_NODES
             reach(reached, count, node, slot)
             count += 1
@@ -102,22 +113,25 @@ def _traverse(query: int, rows: Any, ranks: Any, start: Any, limits: Any, stop: 
     reached, place, other_place = memory
     found: Any = reached[1]
     count, edges, level_start, hop = start_at(start, reached), 0, 0, 0
-    # Where nothing is ever cut all turns are made anyway, in whatever order.
-    whole = most_nodes == NO_LIMIT and most_edges == NO_LIMIT
-    budget = (NO_LIMIT if most_nodes == NO_LIMIT else most_nodes + count, most_edges)
-    level_end = count
+    anchors = level_end = count
     while level_start < level_end and hop < most_hops:
         waiting = np.arange(level_start, level_end)
+        ahead = 0
+        for slot in waiting:
+            place[slot], last, other_place[slot], other_last = row_bounds(rows, found[slot])
+            ahead += last - place[slot] + other_last - other_place[slot]
+        # If the budget lasts for all edges of the level, all turns will be made, in whatever order.
+        whole = ahead <= most_edges - edges and ahead <= most_nodes - (count - anchors)
         if not whole:
             waiting = waiting[np.argsort(ranks[found[level_start:level_end]])]
-        for slot in waiting:
-            place[slot], _, other_place[slot], _ = row_bounds(rows, found[slot])
         while waiting.shape[0] > 0:
             kept = 0
             for slot in waiting:
                 if stop[query]:
                     return count, edges, _STOPPED
-                count, edges, more, limit = _turn(slot, rows, ranks, level_end, whole, budget, (count, edges), memory)
+                count, edges, more, limit = _turn(
+                    slot, rows, ranks, level_end, whole, anchors, limits, (count, edges), memory
+                )
                 if limit:
                     return count, edges, limit
                 waiting[kept] = slot

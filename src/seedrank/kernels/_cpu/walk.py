@@ -17,10 +17,31 @@ _MAX_HOPS, _MAX_NODES, _MAX_EDGES, _STOPPED = (
     LIMITS.index(name) for name in ("max_hops", "max_visited_nodes", "max_visited_edges", "timeout_s")
 )
 
+_LINE = 8
+"""Running sums in a cache line."""
+
 
 @compiled(inline=True)
-def _first_above(sums: Any, first: Any, last: Any, value: Any) -> Any:
-    """First entry whose running sum exceeds a value that is below the last sum."""
+def _first_above(sums: Any, first: Any, last: Any, value: Any, below: Any, total: Any) -> Any:
+    """First entry of a row whose running sum exceeds a value; the sums grow from above `below` to `total`.
+
+    The search starts where equal weights would put the entry and widens from there, because a long row lies in many
+    cache lines. Where it starts does not change what it finds, so a guess in floating point will do.
+    """
+    guess = min(last - 1, first + np.int64((last - first) * ((value - below) / (total - below))))
+    step = _LINE
+    if sums[guess] > value:
+        last = guess + 1
+        while guess - step >= first and sums[guess - step] > value:
+            last = guess - step + 1
+            step *= 2
+        first = max(first, guess - step + 1)
+    else:
+        first = guess + 1
+        while guess + step < last and sums[guess + step] <= value:
+            first = guess + step + 1
+            step *= 2
+        last = min(last, guess + step + 1)
     length = last - first
     while length > 1:
         half = length >> 1
@@ -52,10 +73,12 @@ def _choose(draw: Any, rows: Any, node: Any) -> Any:
         return -1
     chosen = np.int64(scaled(draw, np.uint64(total)))
     if chosen < here:
-        return np.int64(neighbors[_first_above(sums, first, last, chosen) if weighted else first + chosen])
+        return np.int64(neighbors[_first_above(sums, first, last, chosen, 0, here) if weighted else first + chosen])
     return np.int64(
         other_neighbors[
-            _first_above(other_sums, other_first, other_last, chosen) if weighted else other_first + chosen - here
+            _first_above(other_sums, other_first, other_last, chosen, here, total)
+            if weighted
+            else other_first + chosen - here
         ]
     )
 
@@ -91,8 +114,9 @@ def _walk(query: int, rows: Any, queries: Any, setting: Any, stop: Any, table: A
     for step in range(steps if walkers > 0 else 0):
         if stop[query]:
             return table, entries, visited, edges, _STOPPED
-        table = with_room(table, entries, 2 * walkers)
-        places, keys, visits, hops = borrowed(table)
+        if keys.shape[0] < entries + 2 * walkers:
+            table = with_room(table, entries, 2 * walkers)
+            places, keys, visits, hops = borrowed(table)
         for walker in range(walkers):
             restart_draw, choice_draw = random_pair(query_keys[query], streams[walker], np.uint64(step))
             node: Any = np.int64(start[walker])
