@@ -32,16 +32,17 @@ def next_neighbor(rows: Any, ranks: Any, first: Any, last: Any, other_first: Any
     first, other_first : int
         Where the stretches go on, after all entries of this neighbour.
     """
+    # Unsigned indices: a signed one costs a test for counting from the end.
     _, neighbors, _, other_neighbors, _ = rows
     node = np.int64(-1)
     if first < last:
-        node = np.int64(neighbors[first])
+        node = np.int64(neighbors[np.uint64(first)])
     if other_first < other_last:
-        other = np.int64(other_neighbors[other_first])
-        if node < 0 or ranks[other] < ranks[node]:
+        other = np.int64(other_neighbors[np.uint64(other_first)])
+        if node < 0 or ranks[np.uint32(other)] < ranks[np.uint32(node)]:
             node = other
-    while first < last and neighbors[first] == node:
+    while first < last and neighbors[np.uint64(first)] == node:
         first += 1
-    while other_first < other_last and other_neighbors[other_first] == node:
+    while other_first < other_last and other_neighbors[np.uint64(other_first)] == node:
         other_first += 1
     return node, first, other_first

@@ -33,10 +33,13 @@ def new_reached(nodes: int) -> Any:
 
 @compiled(inline=True)
 def slot_of(slots: Any, found: Any, count: Any, node: Any) -> Any:
-    """Slot of a node among the first `count`, or -1."""
-    slot = np.int64(slots[node])
-    if 0 <= slot < count and found[slot] == node:
-        return slot
+    """Slot of a node among the first `count`, or -1.
+
+    Indices here are unsigned: a signed one costs a test for counting from the end.
+    """
+    slot = np.uint32(slots[np.uint32(node)])
+    if slot < count and found[slot] == node:
+        return np.int64(slot)
     return np.int64(-1)
 
 
@@ -54,7 +57,8 @@ def start_at(anchors: Any, reached: Any) -> int:
 def reach(reached: Any, slot: Any, node: Any, parent: Any) -> None:
     """Enter a new node that was reached from the node in slot `parent`."""
     slots, found, hops, origins, counts = reached
-    slots[node], found[slot] = slot, node
+    slot, parent = np.uint32(slot), np.uint32(parent)
+    slots[np.uint32(node)], found[slot] = slot, node
     hops[slot], origins[slot], counts[slot] = hops[parent] + 1, origins[parent], counts[parent]
 
 
@@ -62,6 +66,7 @@ def reach(reached: Any, slot: Any, node: Any, parent: Any) -> None:
 def reach_again(reached: Any, slot: Any, parent: Any) -> None:
     """Note one more way, of the same length, to a node: the lower anchor wins, ways from the same anchor add up."""
     _, _, _, origins, counts = reached
+    slot, parent = np.uint32(slot), np.uint32(parent)
     if origins[parent] < origins[slot]:
         origins[slot], counts[slot] = origins[parent], counts[parent]
     elif origins[parent] == origins[slot]:
