@@ -146,6 +146,9 @@ class RunManifest(_Record):
     part_size: int
     parts_planned: int | None = None
     parts: list[PartRecord] = []
-    timings_s: dict[str, float] = {}
+    timings_s: dict[str, float] = Field(
+        default={},
+        description="Seconds by stage, and in total; hits are read and parts written beside the other stages.",
+    )
     peak_memory_bytes: int | None = None
     versions: dict[str, str] = {}
