@@ -17,6 +17,7 @@ attributes alone: two builds of the same rows in any order give the same bytes b
 
 from __future__ import annotations
 
+import glob
 import io
 import json
 import os
@@ -36,7 +37,15 @@ import xxhash
 from pydantic import ValidationError
 
 from seedrank.errors import ConfigError, InputDataError
-from seedrank.io.files import HashedFile, hash_file, publish, remove_tree, storage_errors, write_text_atomically
+from seedrank.io.files import (
+    HashedFile,
+    aside,
+    hash_file,
+    publish,
+    remove_tree,
+    storage_errors,
+    write_text_atomically,
+)
 from seedrank.io.records import GraphFacts, StoredFile
 
 FORMAT_VERSION = 1
@@ -200,11 +209,30 @@ def write_graph_store(
             )
             write_text_atomically(staged / FACTS_FILE, written.model_dump_json(indent=2) + "\n")
             if path.exists():
-                remove_tree(path)
+                path.rename(aside(path))
             publish(staged, path)
         finally:
-            remove_tree(staged)
+            recover_graph_store(path)
     return GraphStore(path, written)
+
+
+def recover_graph_store(path: Path) -> None:
+    """Remove what builds leave beside a store, and put back the one that was moved aside and not replaced.
+
+    Only the holder of the store's lock (`seedrank.io.lock`) may do so.
+
+    Raises
+    ------
+    StorageError
+        Something could not be removed or moved.
+    """
+    with storage_errors(f"cleaning up beside the graph store {path}"):
+        for staged in path.parent.glob(f".{glob.escape(path.name)}.staged-*"):
+            remove_tree(staged)
+        if path.exists():
+            remove_tree(aside(path))
+        elif aside(path).exists():
+            publish(aside(path), path)
 
 
 def open_graph_store(path: str | os.PathLike[str]) -> GraphStore:

@@ -26,7 +26,7 @@ def local_path(source: str | os.PathLike[str]) -> Path | None:
 
 
 def local_output(out: str | os.PathLike[str]) -> Path:
-    """Return the output path, refusing URLs.
+    """Return the output path, refusing URLs. Links are followed: the folder itself may be moved aside.
 
     Raises
     ------
@@ -34,12 +34,10 @@ def local_output(out: str | os.PathLike[str]) -> Path:
         ``out`` is a URL: this version writes to local folders only.
     """
     text = os.fspath(out)
-    if "://" not in text:
-        return Path(text).expanduser()
-    path = local_path(text)
+    path = Path(text).expanduser() if "://" not in text else local_path(text)
     if path is None:
         raise ConfigError(f"--out {text} is a URL", expected="a local folder", fix="write locally and copy the folder")
-    return path
+    return path.resolve() if path.is_symlink() or path.name in ("", "..") else path
 
 
 def check_output_apart(out: Path, inputs: Mapping[str, Any]) -> None:
