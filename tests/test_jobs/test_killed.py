@@ -64,7 +64,7 @@ def steps_of(below: Path, command: list[str], log: Path) -> list[str]:
 
 def numbers_of(steps: list[str], *kinds: str) -> list[int]:
     """Numbers of the steps of some kinds; the files of a graph store, which are written side by side, count as one."""
-    files = [number for number, step in enumerate(steps) if step.startswith("open run/.graph.staged-")]
+    files = [number for number, step in enumerate(steps) if step.startswith("open") and ".graph.staged-" in step]
     return [number for number, step in enumerate(steps) if step.startswith(kinds) and number not in files[1:-1]]
 
 
@@ -166,6 +166,35 @@ def test_kill_9_of_a_run_that_replaces_another_leaves_one_of_them(
         check_whole(below / "run", earlier)
         restored.append("already_done" in again.err)
     assert True in restored
+
+
+def test_kill_9_of_a_build_leaves_the_old_store_or_the_new_one(
+    seedrank_command: Command, inputs: Path, tmp_path: Path
+) -> None:
+    new = seedrank.build(inputs / "edges.parquet", out=tmp_path / "new").facts.fingerprint
+    reversed_columns = ("--src-column", "dst", "--dst-column", "src")
+
+    def prepared(below: Path) -> tuple[str, list[str]]:
+        build = ["build", str(inputs / "edges.parquet"), "--out", str(below / "graph")]
+        assert seedrank_command(*build, *reversed_columns).code == 0
+        return seedrank.open_graph(below / "graph").facts.fingerprint, [*build, "--overwrite"]
+
+    _, command = prepared(tmp_path / "below")
+    steps = steps_of(tmp_path / "below", command, tmp_path / "steps")
+    found = []
+    for number in numbers_of(steps, *KINDS):
+        below = tmp_path / f"kill-{number}"
+        old, command = prepared(below)
+        assert faulty(f"KILL:{number}", below, command).returncode == -signal.SIGKILL
+        # A refused build, which does nothing itself, settles what the killed one left.
+        assert seedrank_command(*command[:-1]).code == 2
+        assert names(below) == {"graph"}, steps[number]
+        found.append(seedrank.open_graph(below / "graph").facts.fingerprint)
+        assert seedrank_command(*command).code == 0
+        assert seedrank.open_graph(below / "graph").facts.fingerprint == new != old
+        assert names(below) == {"graph"}
+    assert set(found) == {old, new}
+    assert found == sorted(found, key=[old, new].index)
 
 
 @pytest.mark.parametrize("number", range(KILLS))

@@ -15,6 +15,7 @@ import pytest
 import seedrank
 from seedrank.config import ScoreOptions
 from seedrank.errors import ConfigError, IncompleteRunError, KernelError
+from seedrank.io.runfolder import RunFolder
 from seedrank.jobs.run_key import NOT_IN_KEY
 from seedrank.kernels.ppr import personalized_pagerank
 
@@ -118,6 +119,39 @@ def test_only_a_damaged_part_is_computed_again(
     assert done.manifest.queries == finished.manifest.queries
     assert (done.manifest.state, len(done.manifest.resumed_at)) == ("finished", 1)
     assert (done.path / "_SUCCESS").exists()
+
+
+@pytest.mark.parametrize("numbers", [{"candidates": 29}, {"by_status": {"ok": 7}}], ids=str)
+def test_a_part_whose_record_is_damaged_is_computed_again(
+    run: seedrank.Run, finished: seedrank.Run, store: seedrank.GraphStore, numbers: dict[str, Any]
+) -> None:
+    parts = [record.model_copy(update=numbers if record.part == 1 else {}) for record in run.manifest.parts]
+    (run.path / "run.json").write_text(run.manifest.model_copy(update={"parts": parts}).model_dump_json())
+    done = again(run, store)
+    assert parts_of(done) == parts_of(finished)
+    assert done.manifest.queries == finished.manifest.queries
+    assert len(done.manifest.resumed_at) == 1
+    assert [part.candidates for part in done.manifest.parts] == [part.candidates for part in finished.manifest.parts]
+
+
+def test_what_readers_see_while_a_damaged_part_is_computed_again(
+    run: seedrank.Run, store: seedrank.GraphStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flip_in_the_middle(files_of_part(run, 2)[1])
+
+    def look(*_: object, **__: object) -> None:
+        assert not (run.path / "_SUCCESS").exists()
+        assert [file.exists() for file in files_of_part(run, 2)] == [False, False]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("seedrank.jobs.score.score_blocks", look)
+    with pytest.raises(KeyboardInterrupt):
+        again(run, store)
+    ended = seedrank.open_run(run.path).manifest
+    assert ended.state == "interrupted"
+    assert [record.part for record in ended.parts] == [0, 1, 3]
+    assert ended.queries is not None
+    assert ended.queries.by_status == {"ok": 14}
 
 
 def test_a_part_that_is_there_but_not_recorded_is_computed_again(
@@ -291,7 +325,7 @@ def test_case_28_the_same_command_computes_failed_parts_again(
         return personalized_pagerank(*arguments, **options)
 
     monkeypatch.setattr("seedrank.jobs.method_ppr.personalized_pagerank", sometimes)
-    with pytest.raises(IncompleteRunError, match="part 2: 6"):
+    with pytest.raises(IncompleteRunError, match=r"(?s)part 2: 6.*the same command computes failed parts again"):
         seedrank.score(store, queries=HITS, out=tmp_path / "run", **OPTIONS)
     broken = seedrank.open_run(tmp_path / "run")
     before = identities(broken)
@@ -303,6 +337,30 @@ def test_case_28_the_same_command_computes_failed_parts_again(
         str(file) for file in files_of_part(done, 2)
     }
     assert (done.manifest.state, (done.path / "_SUCCESS").exists()) == ("finished", True)
+
+
+@pytest.mark.parametrize("failing", range(PARTS))
+def test_an_error_in_the_thread_that_writes(
+    store: seedrank.GraphStore, finished: seedrank.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    write_part = RunFolder.write_part
+
+    def broken(self: RunFolder, part: int, **two: Any) -> Any:
+        if part == failing:
+            raise ZeroDivisionError
+        return write_part(self, part, **two)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RunFolder, "write_part", broken)
+        with pytest.raises(ZeroDivisionError):
+            seedrank.score(store, queries=HITS, out=tmp_path / "run", **OPTIONS)
+    ended = seedrank.open_run(tmp_path / "run").manifest
+    assert (ended.state, ended.error) == ("failed", "ZeroDivisionError()")
+    assert [record.part for record in ended.parts] == list(range(failing))
+    before = identities(seedrank.Run(tmp_path / "run"))
+    done = seedrank.score(store, queries=HITS, out=tmp_path / "run", **OPTIONS)
+    assert parts_of(done) == parts_of(finished)
+    assert before.items() <= identities(done).items()
 
 
 def test_parts_that_the_deadline_cut_are_computed_again(

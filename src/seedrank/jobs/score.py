@@ -295,8 +295,8 @@ class _Job:
             + (f"; failed queries by part: {', '.join(blocks[:10])}" if blocks else ""),
             expected="every query to end "
             + ("with status ok (--strict)" if self.options.strict else "without failure"),
-            fix=f"read the status column of {self.folder.queries} and the log; _SUCCESS is not written, the parts are "
-            "kept, and the same command computes those with failed queries again",
+            fix=f"read the status column of {self.folder.queries} and the log; the finished parts are kept, "
+            "_SUCCESS is not written" + ("; the same command computes failed parts again" if blocks else ""),
         )
 
     def give_up(self, state: Literal["failed", "interrupted"], *, error: str) -> None:
