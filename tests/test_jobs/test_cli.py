@@ -279,3 +279,11 @@ def test_unset_options_of_the_environment_are_not_values(
     result = seedrank_command("score", edges, "--queries", hits, "--out", tmp_path / "run")
     assert result.code == 3
     assert "--edge-type 'nothing'" in result.err
+
+
+def test_the_summary_names_an_error_bound_where_there_is_one(
+    seedrank_command: Command, edges: Path, hits: Path, tmp_path: Path
+) -> None:
+    arguments = ["score", edges, "--queries", hits]
+    assert "largest error bound" in seedrank_command(*arguments, "--out", tmp_path / "ppr").out
+    assert "largest error bound" not in seedrank_command(*arguments, "--out", tmp_path / "bfs", "--method", "bfs").out
