@@ -77,11 +77,44 @@ class GraphStore:
 
     def _rows(self, side: str) -> StoredRows:
         has = self.facts.files
-        return StoredRows(
+        rows = StoredRows(
             offsets=self._array(f"{side}_offsets"),
             neighbors=self._array(f"{side}_neighbors"),
             weights=self._array(f"{side}_weights") if f"{side}_weights.npy" in has else None,
             types=self._array(f"{side}_types") if f"{side}_types.npy" in has else None,
+        )
+        self._refuse_unsound(rows, side)
+        return rows
+
+    def _refuse_unsound(self, rows: StoredRows, side: str) -> None:
+        """Refuse arrays that would lead compiled kernels out of their memory; one pass at the speed of the disk."""
+        nodes, entries = self.facts.nodes, len(rows.neighbors)
+        steps = np.diff(rows.offsets)
+        sound = {
+            "offsets": len(rows.offsets) == nodes + 1
+            and rows.offsets[0] == 0
+            and rows.offsets[-1] == entries
+            and bool((steps >= 0).all()),
+            "neighbors": not entries or (rows.neighbors.min() >= 0 and rows.neighbors.max() < nodes),
+            "weights": rows.weights is None or len(rows.weights) == entries,
+            "types": rows.types is None
+            or (len(rows.types) == entries and (not entries or rows.types.max() < len(self.facts.edge_types))),
+        }
+        for name, is_sound in sound.items():
+            if not is_sound:
+                raise self._unsound(f"{side}_{name}")
+
+    def _numbering(self, name: str) -> npt.NDArray[np.int32]:
+        array = self._array(name)
+        if len(array) != self.facts.nodes or (len(array) and (array.min() < 0 or array.max() >= len(array))):
+            raise self._unsound(name)
+        return array
+
+    def _unsound(self, name: str) -> InputDataError:
+        return InputDataError(
+            f"{self.path / f'{name}.npy'} holds numbers that no graph has",
+            expected=f"the file that build wrote; its hash is in {FACTS_FILE}",
+            fix=f"rebuild it: seedrank build EDGES --out {self.path} --overwrite",
         )
 
     @cached_property
@@ -94,12 +127,12 @@ class GraphStore:
     @cached_property
     def order(self) -> npt.NDArray[np.int32]:
         """Internal node -> tie rank."""
-        return self._array("order")
+        return self._numbering("order")
 
     @cached_property
     def inverse_order(self) -> npt.NDArray[np.int32]:
         """Tie rank -> internal node."""
-        return self._array("inverse_order")
+        return self._numbering("inverse_order")
 
     @cached_property
     def by_source(self) -> StoredRows:

@@ -31,9 +31,16 @@ def local_output(out: str | os.PathLike[str]) -> Path:
     Raises
     ------
     ConfigError
-        ``out`` is a URL: this version writes to local folders only.
+        ``out`` is a URL: this version writes to local folders only. Or its name is not UTF-8, which run.json could
+        not tell.
     """
     text = os.fspath(out)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"--out {text!r} is not UTF-8", expected="a name in UTF-8", fix="choose another --out"
+        ) from None
     if "://" not in text:
         return Path(text).expanduser()
     path = local_path(text)
