@@ -178,7 +178,7 @@ class TestExitCodes:
         def broken(*_: object, **__: object) -> None:
             raise ZeroDivisionError
 
-        monkeypatch.setattr("seedrank.jobs.cli.build.build_store", broken)
+        monkeypatch.setattr("seedrank.jobs.cli.build.run_build", broken)
         result = seedrank_command("build", edges, "--out", tmp_path / "graph")
         assert result.code == 1
         assert "ZeroDivisionError" in result.err
@@ -189,7 +189,7 @@ class TestExitCodes:
         def interrupted(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("seedrank.jobs.cli.build.build_store", interrupted)
+        monkeypatch.setattr("seedrank.jobs.cli.build.run_build", interrupted)
         assert seedrank_command("build", edges, "--out", tmp_path / "graph").code == 130
 
 

@@ -17,6 +17,7 @@ attributes alone: two builds of the same rows in any order give the same bytes b
 
 from __future__ import annotations
 
+import glob
 import io
 import json
 import os
@@ -36,8 +37,17 @@ import xxhash
 from pydantic import ValidationError
 
 from seedrank.errors import ConfigError, InputDataError
-from seedrank.io.files import HashedFile, hash_file, publish, remove_tree, storage_errors, write_text_atomically
+from seedrank.io.files import (
+    HashedFile,
+    aside,
+    hash_file,
+    publish,
+    remove_tree,
+    storage_errors,
+    write_text_atomically,
+)
 from seedrank.io.records import GraphFacts, StoredFile
+from seedrank.io.soundness import refuse_unsound_numbering, refuse_unsound_rows
 
 FORMAT_VERSION = 1
 FACTS_FILE = "graph.json"
@@ -83,39 +93,13 @@ class GraphStore:
             weights=self._array(f"{side}_weights") if f"{side}_weights.npy" in has else None,
             types=self._array(f"{side}_types") if f"{side}_types.npy" in has else None,
         )
-        self._refuse_unsound(rows, side)
+        refuse_unsound_rows(rows, side, store=self.path, facts=self.facts)
         return rows
-
-    def _refuse_unsound(self, rows: StoredRows, side: str) -> None:
-        """Refuse arrays that would lead compiled kernels out of their memory; one pass at the speed of the disk."""
-        nodes, entries = self.facts.nodes, len(rows.neighbors)
-        steps = np.diff(rows.offsets)
-        sound = {
-            "offsets": len(rows.offsets) == nodes + 1
-            and rows.offsets[0] == 0
-            and rows.offsets[-1] == entries
-            and bool((steps >= 0).all()),
-            "neighbors": not entries or (rows.neighbors.min() >= 0 and rows.neighbors.max() < nodes),
-            "weights": rows.weights is None or len(rows.weights) == entries,
-            "types": rows.types is None
-            or (len(rows.types) == entries and (not entries or rows.types.max() < len(self.facts.edge_types))),
-        }
-        for name, is_sound in sound.items():
-            if not is_sound:
-                raise self._unsound(f"{side}_{name}")
 
     def _numbering(self, name: str) -> npt.NDArray[np.int32]:
         array = self._array(name)
-        if len(array) != self.facts.nodes or (len(array) and (array.min() < 0 or array.max() >= len(array))):
-            raise self._unsound(name)
+        refuse_unsound_numbering(array, name, store=self.path, nodes=self.facts.nodes)
         return array
-
-    def _unsound(self, name: str) -> InputDataError:
-        return InputDataError(
-            f"{self.path / f'{name}.npy'} holds numbers that no graph has",
-            expected=f"the file that build wrote; its hash is in {FACTS_FILE}",
-            fix=f"rebuild it: seedrank build EDGES --out {self.path} --overwrite",
-        )
 
     @cached_property
     def ids(self) -> pa.Array:
@@ -233,11 +217,30 @@ def write_graph_store(
             )
             write_text_atomically(staged / FACTS_FILE, written.model_dump_json(indent=2) + "\n")
             if path.exists():
-                remove_tree(path)
+                path.rename(aside(path))
             publish(staged, path)
         finally:
-            remove_tree(staged)
+            recover_graph_store(path)
     return GraphStore(path, written)
+
+
+def recover_graph_store(path: Path) -> None:
+    """Remove what builds leave beside a store, and put back the one that was moved aside and not replaced.
+
+    Only the holder of the store's lock (`seedrank.io.lock`) may do so.
+
+    Raises
+    ------
+    StorageError
+        Something could not be removed or moved.
+    """
+    with storage_errors(f"cleaning up beside the graph store {path}"):
+        for staged in path.parent.glob(f".{glob.escape(path.name)}.staged-*"):
+            remove_tree(staged)
+        if path.exists():
+            remove_tree(aside(path))
+        elif aside(path).exists():
+            publish(aside(path), path)
 
 
 def open_graph_store(path: str | os.PathLike[str]) -> GraphStore:

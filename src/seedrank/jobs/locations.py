@@ -26,7 +26,7 @@ def local_path(source: str | os.PathLike[str]) -> Path | None:
 
 
 def local_output(out: str | os.PathLike[str]) -> Path:
-    """Return the output path, refusing URLs.
+    """Return the output path, refusing URLs. Links are followed: the folder itself may be moved aside.
 
     Raises
     ------
@@ -41,12 +41,10 @@ def local_output(out: str | os.PathLike[str]) -> Path:
         raise ConfigError(
             f"--out {text!r} is not UTF-8", expected="a name in UTF-8", fix="choose another --out"
         ) from None
-    if "://" not in text:
-        return Path(text).expanduser()
-    path = local_path(text)
+    path = Path(text).expanduser() if "://" not in text else local_path(text)
     if path is None:
         raise ConfigError(f"--out {text} is a URL", expected="a local folder", fix="write locally and copy the folder")
-    return path
+    return path.resolve() if path.is_symlink() or path.name in ("", "..") else path
 
 
 def check_output_apart(out: Path, inputs: Mapping[str, Any]) -> None:
