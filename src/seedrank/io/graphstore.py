@@ -47,6 +47,7 @@ from seedrank.io.files import (
     write_text_atomically,
 )
 from seedrank.io.records import GraphFacts, StoredFile
+from seedrank.io.soundness import refuse_unsound_numbering, refuse_unsound_rows
 
 FORMAT_VERSION = 1
 FACTS_FILE = "graph.json"
@@ -86,12 +87,19 @@ class GraphStore:
 
     def _rows(self, side: str) -> StoredRows:
         has = self.facts.files
-        return StoredRows(
+        rows = StoredRows(
             offsets=self._array(f"{side}_offsets"),
             neighbors=self._array(f"{side}_neighbors"),
             weights=self._array(f"{side}_weights") if f"{side}_weights.npy" in has else None,
             types=self._array(f"{side}_types") if f"{side}_types.npy" in has else None,
         )
+        refuse_unsound_rows(rows, side, store=self.path, facts=self.facts)
+        return rows
+
+    def _numbering(self, name: str) -> npt.NDArray[np.int32]:
+        array = self._array(name)
+        refuse_unsound_numbering(array, name, store=self.path, nodes=self.facts.nodes)
+        return array
 
     @cached_property
     def ids(self) -> pa.Array:
@@ -103,12 +111,12 @@ class GraphStore:
     @cached_property
     def order(self) -> npt.NDArray[np.int32]:
         """Internal node -> tie rank."""
-        return self._array("order")
+        return self._numbering("order")
 
     @cached_property
     def inverse_order(self) -> npt.NDArray[np.int32]:
         """Tie rank -> internal node."""
-        return self._array("inverse_order")
+        return self._numbering("inverse_order")
 
     @cached_property
     def by_source(self) -> StoredRows:

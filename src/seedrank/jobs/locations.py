@@ -31,9 +31,16 @@ def local_output(out: str | os.PathLike[str]) -> Path:
     Raises
     ------
     ConfigError
-        ``out`` is a URL: this version writes to local folders only.
+        ``out`` is a URL: this version writes to local folders only. Or its name is not UTF-8, which run.json could
+        not tell.
     """
     text = os.fspath(out)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"--out {text!r} is not UTF-8", expected="a name in UTF-8", fix="choose another --out"
+        ) from None
     path = Path(text).expanduser() if "://" not in text else local_path(text)
     if path is None:
         raise ConfigError(f"--out {text} is a URL", expected="a local folder", fix="write locally and copy the folder")
