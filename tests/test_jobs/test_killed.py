@@ -39,6 +39,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("hits", "earlier"):
         columns = {"query_id": np.arange(QUERIES), "node_id": generator.integers(0, NODES, QUERIES)}
         pq.write_table(pa.table(columns), folder / f"{name}.parquet")
+    pq.write_table(pa.table({**columns, "weight": np.full(QUERIES, -1.0)}), folder / "wrong.parquet")
     return folder
 
 
@@ -166,6 +167,29 @@ def test_kill_9_of_a_run_that_replaces_another_leaves_one_of_them(
         check_whole(below / "run", earlier)
         restored.append("already_done" in again.err)
     assert True in restored
+
+
+def test_kill_9_of_a_run_that_clears_what_a_refused_one_left(
+    seedrank_command: Command, inputs: Path, uninterrupted: Command, tmp_path: Path
+) -> None:
+    """A folder that is cleared in part is still known as a run's."""
+    expected = uninterrupted(*SMALL)
+
+    def prepared(below: Path) -> list[str]:
+        assert seedrank_command(*arguments(inputs, below / "run", *SMALL, hits="wrong")).code == 3
+        assert names(below / "run") == {"run.json", "graph", "candidates", "queries"}
+        return arguments(inputs, below / "run", *SMALL)
+
+    steps = steps_of(tmp_path / "below", prepared(tmp_path / "below"), tmp_path / "steps")
+    clearing = numbers_of(steps[: steps.index("rename run/run.json")], "remove", "rmdir")
+    assert len(clearing) > 8
+    for number in (*clearing[1:-2:4], *clearing[-2:]):
+        below = tmp_path / f"kill-{number}"
+        command = prepared(below)
+        assert faulty(f"KILL:{number}", below, command).returncode == -signal.SIGKILL
+        again = seedrank_command(*command)
+        assert again.code == 0, (steps[number], again.err)
+        check_whole(below / "run", expected)
 
 
 def test_kill_9_of_a_build_leaves_the_old_store_or_the_new_one(
