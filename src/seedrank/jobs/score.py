@@ -28,7 +28,7 @@ from seedrank.jobs.pipeline import Background
 from seedrank.jobs.prepare import check_run_output, open_graph, store_of
 from seedrank.jobs.progress import Reporter, Silent, Stopwatch
 from seedrank.jobs.query_set import QuerySet, check_query_options, load_query_set
-from seedrank.jobs.resources import peak_memory
+from seedrank.jobs.resources import limited_threads, peak_memory
 from seedrank.jobs.results import Run
 from seedrank.jobs.resume import intact_parts, run_to_go_on_with
 from seedrank.jobs.run_key import check_same_run, run_key
@@ -117,7 +117,7 @@ def run_score(
     store_of(graph)  # a damaged store is refused before an earlier run is replaced
     clock = Clock(timeout_s=options.timeout_s, deadline_s=options.deadline_s, cancel=cancel)
     path = local_output(out)
-    with locked(path):
+    with locked(path), limited_threads(options.threads):
         recover_replaced(path)
         earlier = run_to_go_on_with(path, options)
         folder = create_run_folder(path, overwrite=options.overwrite) if earlier is None else reopen_run_folder(path)
