@@ -16,9 +16,10 @@ from threading import Event
 from typing import Any, Literal, Unpack
 
 from seedrank._version import __version__
-from seedrank.config import ScoreKeywords, ScoreOptions, make_options
+from seedrank.config import ScoreOptions, make_options
 from seedrank.errors import IncompleteRunError, InterruptedRunError, SeedrankError, StorageError, Terminated
 from seedrank.io.graphstore import GraphStore
+from seedrank.io.no_graph import NoGraph
 from seedrank.io.records import (
     GraphRecord,
     InputRecord,
@@ -30,7 +31,7 @@ from seedrank.io.records import (
 from seedrank.io.runfolder import RunFolder, create_run_folder
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.locations import local_output
-from seedrank.jobs.methods import METHODS, check_method_options
+from seedrank.jobs.methods import check_method_options, start_method
 from seedrank.jobs.outcome import Runner
 from seedrank.jobs.parts import ScoredBlock, assemble_part, score_blocks
 from seedrank.jobs.pipeline import Background
@@ -39,15 +40,17 @@ from seedrank.jobs.progress import Reporter, Silent, Stopwatch
 from seedrank.jobs.query_set import QuerySet, check_query_options, load_query_set
 from seedrank.jobs.resources import peak_memory
 from seedrank.jobs.results import Run
+from seedrank.keywords import ScoreKeywords
+from seedrank.presets import preset_values
 
 log = logging.getLogger(__name__)
 
-Origin = Literal["default", "file", "env", "flag", "argument"]
+Origin = Literal["default", "preset", "file", "env", "flag", "argument"]
 _LIBRARIES = ("numpy", "scipy", "numba", "pyarrow")
 
 
 def score(
-    graph: Any,
+    graph: Any = None,
     *,
     out: str | os.PathLike[str],
     queries: Any = None,
@@ -57,16 +60,17 @@ def score(
     cancel: Event | None = None,
     **options: Unpack[ScoreKeywords],
 ) -> Run:
-    """Score many seed sets by personalized PageRank and write one top-k candidate table.
+    """Score many seed sets by personalized PageRank, or another method, and write one top-k candidate table.
 
     Parameters
     ----------
     graph : GraphStore, path of a graph store, or an edge list (path, glob, URL, list, Arrow stream)
-        An edge list is built into ``out/graph`` first.
+        An edge list is built into ``out/graph`` first. ``method="fuse"`` needs none.
     out : path
         The run folder. It must not hold the parts of a run, unless ``overwrite=True``.
     queries : path, glob, URL, list of these, or any object with ``__arrow_c_stream__``
-        Hits: rows (query_id, node_id[, weight][, source]) or (query_id, seeds: list). Or pass ``all_nodes=TYPE``.
+        Hits: rows (query_id, node_id[, weight][, source][, rank]) or (query_id, seeds: list). Or pass
+        ``all_nodes=TYPE``.
     nodes : like ``queries``, optional
         Node table, for an edge list.
     exclude : like ``queries``, optional
@@ -120,7 +124,7 @@ def run_score(
     cancel: Event | None = None,
 ) -> Run:
     """`score` with validated options and the origin of each."""
-    check_method_options(options)
+    check_method_options(options, graph)
     check_query_options(queries, options)
     check_run_output(out, graph=graph, queries=queries, nodes=nodes, exclude=exclude, overwrite=options.overwrite)
     store_of(graph)  # a damaged store is refused before an earlier run is replaced
@@ -191,7 +195,7 @@ class _Job:
         watch.expect("read_queries")  # in another thread: without a fixed place run.json would differ from run to run
         with Background() as background:
             reading = background.start(read_queries)
-            self.runner = METHODS[self.options.method].start(self.store, reading, self.options, watch, self.clock)
+            self.runner = start_method(self.store, reading, self.options, watch, self.clock)
             self.query_set = reading()
         log.info(
             "backend_chosen",
@@ -264,9 +268,7 @@ class _Job:
     def _write_part(self, part: int, first: int, last: int, blocks: list[ScoredBlock], begin: float) -> None:
         """Write both tables of a part and record it; on the thread in the background, which owns the manifest then."""
         with self.stopwatch.stage("write"):
-            tables = assemble_part(
-                first, last, blocks, query_set=self.query_set, store=self.store, options=self.options
-            )
+            tables = assemble_part(first, last, blocks, query_set=self.query_set, options=self.options)
             sizes = self.folder.write_part(part, candidates=tables.candidates, queries=tables.queries)
         self.by_status += tables.by_status
         record = PartRecord(
@@ -290,10 +292,17 @@ class _Job:
     def _record_inputs(self, *, built: bool) -> None:
         facts, query_set = self.store.facts, self.query_set
         graph_files = [file for files in facts.inputs.values() for file in files]
-        self.manifest.inputs = {
-            "graph": InputRecord(files=graph_files, fingerprint=facts.fingerprint),
-            **query_set.records,
-        }
+        self.manifest.inputs = dict(query_set.records)
+        self.manifest.backend = self.runner.backend
+        self.manifest.queries = QueryCounts(
+            total=len(query_set),
+            by_status={},
+            seeds_given=int(query_set.seeds_given.clip(min=0).sum()),
+            seeds_missing=int(query_set.seeds_missing.sum()),
+        )
+        if isinstance(self.store, NoGraph):
+            return
+        self.manifest.inputs["graph"] = InputRecord(files=graph_files, fingerprint=facts.fingerprint)
         self.manifest.graph = GraphRecord(
             path=str(self.store.path.resolve()),
             built_in_this_run=built,
@@ -304,26 +313,24 @@ class _Job:
                 if name not in ("path", "built_in_this_run", "store_bytes")
             },
         )
-        self.manifest.backend = self.runner.backend
-        self.manifest.queries = QueryCounts(
-            total=len(query_set),
-            by_status={},
-            seeds_given=int(query_set.seeds_given.clip(min=0).sum()),
-            seeds_missing=int(query_set.seeds_missing.sum()),
-        )
 
 
 def _option_records(options: ScoreOptions, origins: Mapping[str, Origin]) -> dict[str, OptionRecord]:
     """Return the value and origin of every option; restart and damping appear as the one setting that they are."""
+    by_preset = preset_values({**dict.fromkeys(origins), "preset": options.preset})
+
+    def origin_of(name: str) -> Origin:
+        return origins.get(name, "preset" if name in by_preset else "default")
+
     records = {
-        name: OptionRecord(value=value, origin=origins.get(name, "default"))
+        name: OptionRecord(value=value, origin=origin_of(name))
         for name, value in options.model_dump(mode="json").items()
         if name != "damping"
     }
-    origin = origins.get("damping") if options.damping else origins.get("restart")
     restart = options.restart_probabilities
     records["restart"] = OptionRecord(
-        value=list(restart) if len(restart) > 1 else restart[0], origin=origin or "default"
+        value=list(restart) if len(restart) > 1 else restart[0],
+        origin=origin_of("damping" if options.damping else "restart"),
     )
     return records
 
