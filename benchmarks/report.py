@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from bars import bars
 from measure import RESULTS
 
 README = RESULTS.parent / "README.md"
@@ -167,18 +168,83 @@ def scaling(document: Document) -> Iterator[str]:
     yield from plot("scaling")
 
 
+def profile(document: Document) -> Iterator[str]:
+    """Seconds by function, and the product beside what the memory would allow."""
+    product = document["product"]
+    milliseconds = {
+        name: f"{1e3 * product[name]:.1f} ms" for name in ("seconds", "seconds_at_least", "seconds_at_most")
+    }
+    yield (
+        f"{graph_title(document['graph'])}; {document['queries']:,} queries, {document['seconds']:.1f} s, start of "
+        f"Python included. Copying: {document['copy_bytes_per_second'] / 1e9:.1f} GB/s. A product of "
+        f"{product['width']} columns: {milliseconds['seconds']}; moving every byte once would take "
+        f"{milliseconds['seconds_at_least']}, a row of the block for every entry {milliseconds['seconds_at_most']}."
+    )
+    yield ""
+    rows = [
+        [name, f"{seconds:.2f}", f"{seconds / document['seconds']:.1%}"]
+        for name, seconds in document["seconds_by_function"].items()
+    ]
+    yield from table(["innermost function", "seconds", "share"], rows)
+
+
+def recall(document: Document) -> Iterator[str]:
+    """Walks, traversals beside networkx, queries with paths."""
+    rows = [
+        [f"{row['graph']}, {row['edges']}, {row['anchors']} anchors"]
+        + [f"{value:.1f}" for value in row["million_steps_a_second"].values()]
+        for row in document["walks"]
+    ]
+    threads = list(document["walks"][0]["million_steps_a_second"])
+    yield from table(["walks, M steps a second", *(f"{count} threads" for count in threads)], rows)
+    yield ""
+    traversals = document["traversals"]
+    rows = [[name, f"{value:.3f}"] for name, value in traversals["milliseconds_a_query"].items()]
+    title = f"two hops, {traversals['graph']}, {traversals['visited_nodes']:,.0f} nodes"
+    yield from table([title, "ms a query"], rows)
+    yield ""
+    rows = [
+        [
+            row["graph"],
+            row["method"],
+            f"{row['queries']:,}",
+            f"{row['seconds']:.2f}",
+            f"{row['paths']:,}",
+            f"{row['seconds_of_paths']:.2f}",
+        ]
+        for row in document["paths"]
+    ]
+    yield from table(["graph", "method", "queries", "seconds", "paths", "seconds of paths"], rows)
+
+
 SECTIONS: dict[str, tuple[str, Callable[[Document], Iterator[str]]]] = {
     "peers": ("Beside other programs", peers),
     "product": ("The product beside C", product),
     "scaling": ("How the time of a query grows", scaling),
+    "profile": ("Where the seconds of a job go", profile),
     "build": ("Building a graph store", build),
+    "recall": ("Walks, traversals and paths", recall),
     "convergence": ("Products to an L1 error of 1e-6", convergence),
 }
 
 
+def asked_for() -> Iterator[str]:
+    """The bars, and why those are missed that are."""
+    lines = list(bars(RESULTS))
+    if lines:
+        yield from ("### What the design asks for", "")
+        rows = [[bar.work, bar.wanted, bar.figure, "yes" if bar.met else "**no**", bar.date] for bar in lines]
+        yield from table(["work", "bar", "found", "met", "measured"], rows, column="---")
+        yield ""
+        for why in dict.fromkeys(bar.why for bar in lines if bar.why):
+            missed = "; ".join(bar.work for bar in lines if bar.why == why)
+            yield f"- missed ({missed}): {why}."
+        yield ""
+
+
 def report(*, quick: bool) -> str:
     """All sections whose results are there."""
-    lines: list[str] = []
+    lines: list[str] = [] if quick else list(asked_for())
     for name, (title, section) in SECTIONS.items():
         file = RESULTS / (f"{name}-quick.json" if quick else f"{name}.json")
         if file.is_file():

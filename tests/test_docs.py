@@ -1,8 +1,8 @@
 """The pages are true: every code block runs, what it prints is what the page shows, generated blocks are fresh.
 
 Blocks run in order, page by page, in a temporary folder: ``python`` by `exec` in one namespace per page, ``bash`` by
-a shell that finds this environment's ``seedrank``, ``toml`` as a file whose name its first line gives. A ``text``
-block shows what the block before it printed, but for `normalised`.
+a shell that finds this environment's ``seedrank``, ``toml`` as a file whose name its first line gives; ``yaml`` is
+parsed. A ``text`` block shows what the block before it printed, but for `normalised`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 import seedrank
 from seedrank import errors
@@ -43,7 +44,7 @@ NOT_RUN = {
     "make test": "would run these tests again",
     "pip install -e .": "installs",
 }
-LANGUAGES = {"bash", "python", "text", "toml"}
+LANGUAGES = {"bash", "python", "text", "toml", "yaml"}
 FENCE = re.compile(r"^```(?P<language>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 LOG_LINE = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z \[.*\n", re.MULTILINE)
 SECONDS = re.compile(r"^ *seconds\b.*$", re.MULTILINE)
@@ -133,6 +134,9 @@ def test_code_blocks_run_and_print_what_the_page_shows(
             name = re.match(r"# ([\w.-]+)\n", block.code)
             assert name is not None, f"{where}: the first line must be the file's name, as a comment"
             (tmp_path / name[1]).write_text(block.code, encoding="utf-8")
+            printed = None
+        elif block.language == "yaml":
+            assert yaml.safe_load(block.code), where
             printed = None
         else:
             pytest.fail(f"{where}: a block of language {block.language!r}, expected one of {sorted(LANGUAGES)}")

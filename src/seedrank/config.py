@@ -29,6 +29,7 @@ Method = Literal["ppr", "walk", "bfs", "dfs", "neighbors", "fuse"]
 Fusion = Literal["rrf", "weighted", "none"]
 Fallback = Literal["rrf", "none"]
 Stop = Literal["tolerance", "top-k"]
+Resume = Literal["auto", "never"]
 
 #: Restart probability of a walk that is given none: walks are for going some way, PageRank for staying near.
 WALK_RESTART = 0.2
@@ -253,6 +254,11 @@ class ScoreOptions(BuildOptions):
     )
     deadline_s: Annotated[float | None, _option("Run", "seconds")] = Field(
         None, gt=0, le=1e9, description="End the job after this time; queries that are left have no candidates."
+    )
+    resume: Annotated[Resume, _option("Run")] = Field(
+        "auto",
+        description="What parts at the output path mean: go on with their run, if it is the same one (auto), or refuse "
+        "the folder unless --overwrite is given (never).",
     )
     strict: Annotated[bool, _option("Run")] = Field(
         False, description="Exit with 6 when any query ends with a status other than ok."

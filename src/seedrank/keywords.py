@@ -16,6 +16,7 @@ from seedrank.config import (
     Normalization,
     NullWeight,
     Precision,
+    Resume,
     Stop,
 )
 from seedrank.presets import Preset
@@ -86,4 +87,5 @@ class ScoreKeywords(BuildKeywords, total=False):
     memory_limit: int | str | None
     timeout_s: float | None
     deadline_s: float | None
+    resume: Resume
     strict: bool

@@ -237,3 +237,22 @@ def test_case_10_match_of_integer_and_string_is_an_error_not_all_missing() -> No
 def test_match_nothing() -> None:
     assert match_ids(pa.nulls(2), pa.array([1])).tolist() == [-1, -1]
     assert match_ids(pa.array([1]), pa.array([], pa.int64())).tolist() == [-1]
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint64()])
+def test_few_integers_among_many_are_found_as_many_are(kind: pa.DataType) -> None:
+    """Bisection and hash table agree: unknown below, between and above, null, repeats, the last digit at 2^53."""
+    first = 2**53 - 40
+    known = pa.array([first + 2 * i for i in range(500)], pa.uint64() if kind == pa.uint64() else pa.int64())
+    wanted: list[int | None] = (
+        [3, None, 3] if kind == pa.int8() else [first + 41, first + 40, None, first + 998, first - 1]
+    )
+    if kind != pa.int8():
+        wanted += [first + 1000, first]
+    few, many = pa.array(wanted, kind), pa.array(wanted * 200, kind)
+    found = match_ids(few, known)
+    assert found.dtype == np.int32
+    assert found.tolist() == match_ids(many, known).tolist()[: len(wanted)]
+    if kind != pa.int8():
+        assert found.tolist() == [-1, 20, -1, 499, -1, -1, 0]
+    assert match_ids(few, known.slice(0, 0)).tolist() == [-1] * len(wanted)

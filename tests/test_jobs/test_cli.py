@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -176,7 +178,7 @@ class TestExitCodes:
         def broken(*_: object, **__: object) -> None:
             raise ZeroDivisionError
 
-        monkeypatch.setattr("seedrank.jobs.cli.build.build_store", broken)
+        monkeypatch.setattr("seedrank.jobs.cli.build.run_build", broken)
         result = seedrank_command("build", edges, "--out", tmp_path / "graph")
         assert result.code == 1
         assert "ZeroDivisionError" in result.err
@@ -187,7 +189,7 @@ class TestExitCodes:
         def interrupted(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("seedrank.jobs.cli.build.build_store", interrupted)
+        monkeypatch.setattr("seedrank.jobs.cli.build.run_build", interrupted)
         assert seedrank_command("build", edges, "--out", tmp_path / "graph").code == 130
 
 
@@ -254,7 +256,15 @@ class TestOrigins:
             ("[scores]\n", "did you mean 'score'"),
             ("[score\n", "not TOML"),
             ("score = 3\n", "not a table"),
-            ("[score]\ntop_k = 'many'\n", "top-k"),
+            ("[score]\ntop_k = 'many'\n", "top_k is 'many'"),
+            ("[score]\ntop_k = 1.5\n", "expected: a whole number"),
+            ("[score]\ntop_k = true\n", "top_k is True"),
+            ("[score]\ninclude_seeds = 1\n", "expected: true or false"),
+            ("[score]\nedge_type = 3\n", "expected: a text in quotes, or a list of these"),
+            ("[score]\nedge_type = ['a', 3]\n", "edge_type is 3"),
+            ("[score]\nrestart = [0.5, 'x']\n", "restart is 'x'"),
+            ("[score.type_weight]\na = 'heavy'\n", "type_weight is 'heavy'"),
+            ("[score]\nmemory_limit = 1.5\n", "memory_limit is 1.5"),
         ],
     )
     def test_bad_files_are_usage_errors(
@@ -279,3 +289,76 @@ def test_unset_options_of_the_environment_are_not_values(
     result = seedrank_command("score", edges, "--queries", hits, "--out", tmp_path / "run")
     assert result.code == 3
     assert "--edge-type 'nothing'" in result.err
+
+
+@pytest.mark.parametrize(("name", "near"), [("TOPK", "TOP_K"), ("EDGE_TYPES", "EDGE_TYPE")])
+def test_a_variable_that_is_no_option_is_refused(
+    seedrank_command: Command,
+    edges: Path,
+    hits: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    near: str,
+) -> None:
+    monkeypatch.setenv(f"SEEDRANK_SCORE_{name}", "3")
+    assert seedrank_command("build", edges, "--out", tmp_path / "graph").code == 0
+    result = seedrank_command("score", edges, "--queries", hits, "--out", tmp_path / "run")
+    assert result.code == 2
+    assert f"did you mean SEEDRANK_SCORE_{near}?" in result.err
+
+
+class TestNoTracebacks:
+    """What the operating system refuses is told in three lines."""
+
+    def told(self, result: Any, code: int, needle: str) -> None:
+        assert result.code == code, result.err
+        assert needle in result.err
+        assert "expected:" in result.err
+        assert "Traceback" not in result.err
+
+    def test_names_that_are_too_long(self, seedrank_command: Command, edges: Path, hits: Path, tmp_path: Path) -> None:
+        name = tmp_path / ("x" * 300)
+        self.told(seedrank_command("score", edges, "--queries", hits, "--out", name), 5, "File name too long")
+        self.told(seedrank_command("score", name, "--queries", hits, "--out", tmp_path / "r"), 5, "File name too long")
+
+    def test_names_that_are_not_utf8(self, seedrank_command: Command, edges: Path, hits: Path, tmp_path: Path) -> None:
+        name = os.fsdecode(b"na\xffme")
+        self.told(seedrank_command("score", edges, "--queries", hits, "--out", name), 2, "is not UTF-8")
+        self.told(seedrank_command("score", name, "--queries", hits, "--out", tmp_path / "r"), 3, "is not UTF-8")
+
+    def test_an_archive_that_is_not_there(self, seedrank_command: Command, hits: Path, tmp_path: Path) -> None:
+        source = f"zip://e.parquet::{tmp_path}/none.zip"
+        self.told(seedrank_command("score", source, "--queries", hits, "--out", tmp_path / "r"), 5, "cannot be reached")
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+    def test_output_that_nobody_takes(self, edges: Path, hits: Path, tmp_path: Path) -> None:
+        command = [sys.executable, "-m", "seedrank", "score", str(edges), "--queries", str(hits)]
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [*command, "--out", str(tmp_path / "a")], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            )
+        assert done.returncode == 5
+        assert "No space left on device" in done.stderr
+        closed = f"{shlex.join([*command, '--out', str(tmp_path / 'b')])} 2>&- >&-"
+        assert subprocess.run(["/bin/sh", "-c", closed], check=False).returncode == 0
+        assert (tmp_path / "b" / "_SUCCESS").exists()
+
+    @pytest.mark.parametrize("name", ["by_destination_neighbors", "by_source_neighbors", "order", "inverse_order"])
+    def test_a_graph_whose_numbers_lead_astray(
+        self, seedrank_command: Command, edges: Path, hits: Path, tmp_path: Path, name: str
+    ) -> None:
+        """Compiled kernels trust their input: a number out of range would be a crash, or somebody else's memory."""
+        assert seedrank_command("build", edges, "--out", tmp_path / "graph").code == 0
+        file = tmp_path / "graph" / f"{name}.npy"
+        file.write_bytes(file.read_bytes()[:-4] + b"\xff\xff\xff\x7f")
+        result = seedrank_command("score", tmp_path / "graph", "--queries", hits, "--out", tmp_path / "run")
+        self.told(result, 3, f"{name}.npy holds numbers that no graph has")
+
+
+def test_the_summary_names_an_error_bound_where_there_is_one(
+    seedrank_command: Command, edges: Path, hits: Path, tmp_path: Path
+) -> None:
+    arguments = ["score", edges, "--queries", hits]
+    assert "largest error bound" in seedrank_command(*arguments, "--out", tmp_path / "ppr").out
+    assert "largest error bound" not in seedrank_command(*arguments, "--out", tmp_path / "bfs", "--method", "bfs").out

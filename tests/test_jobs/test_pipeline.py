@@ -11,6 +11,7 @@ import pytest
 
 import seedrank
 from seedrank.errors import StorageError
+from seedrank.io.records import StoredFile
 from seedrank.io.runfolder import RunFolder
 from seedrank.jobs import parts
 from seedrank.jobs.pipeline import Background
@@ -78,7 +79,7 @@ def test_a_part_is_written_while_the_next_is_scored(tmp_path: Path, monkeypatch:
     """The write of part 0 lasts until part 1 is being scored; one after the other, it would wait in vain."""
     scoring_second, write_part, score_blocks = threading.Event(), RunFolder.write_part, parts.score_blocks
 
-    def slow_write(self: RunFolder, part: int, **tables: Any) -> tuple[int, int]:
+    def slow_write(self: RunFolder, part: int, **tables: Any) -> tuple[StoredFile, StoredFile]:
         assert part > 0 or scoring_second.wait(20)
         return write_part(self, part, **tables)
 
@@ -105,7 +106,7 @@ def test_a_part_that_cannot_be_written_fails_the_run_and_keeps_those_before(
 ) -> None:
     write_part = RunFolder.write_part
 
-    def full(self: RunFolder, part: int, **tables: Any) -> tuple[int, int]:
+    def full(self: RunFolder, part: int, **tables: Any) -> tuple[StoredFile, StoredFile]:
         if part == failing:
             raise StorageError("the disk is full", expected="room", fix="make some")
         return write_part(self, part, **tables)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import pytest
 
 import seedrank
 from seedrank.errors import ConfigError, InputDataError
-from seedrank.io.records import RunManifest
+from seedrank.io.files import hash_file
+from seedrank.io.records import RunManifest, StoredFile
 from seedrank.io.runfolder import RunFolder
 
 Write = Callable[..., Path]
@@ -283,12 +285,13 @@ class TestManifest:
         assert [(part.part, part.first_query, part.queries) for part in parts] == [(0, 0, 2), (1, 2, 2), (2, 4, 1)]
         for part, candidates, queries in zip(parts, run.candidates.files, run.queries.files, strict=True):
             assert part.candidates == pq.read_metadata(candidates).num_rows
-            assert part.candidates_bytes == candidates.stat().st_size
-            assert part.queries_bytes == queries.stat().st_size
+            for stored, file in ((part.candidates_file, candidates), (part.queries_file, queries)):
+                assert (stored.bytes, stored.xxh3_128) == (file.stat().st_size, hash_file(file))
             rows = pq.read_table(queries).to_pylist()
             assert part.iterations == sum(row["iterations"] or 0 for row in rows)
             assert part.largest_error_bound == max(row["error_bound"] or 0 for row in rows)
-            assert part.failed_queries == 0
+            assert (part.failed_queries, part.unfinished_queries) == (0, 0)
+            assert part.by_status == dict(Counter(row["status"] for row in rows))
 
     def test_timings_and_memory(self, run: seedrank.Run) -> None:
         timings = run.manifest.timings_s
@@ -325,6 +328,8 @@ class TestReplacing:
     def test_parts_of_a_run_need_overwrite(self, run: seedrank.Run) -> None:
         before = (run.path / "run.json").read_bytes()
         with pytest.raises(ConfigError, match=r"(?s)already holds the parts.*--overwrite"):
+            seedrank.score(pa.table(CYCLE), queries=HITS, out=run.path, resume="never")
+        with pytest.raises(ConfigError, match=r"(?s)holds the parts of another run.*--overwrite"):
             seedrank.score(pa.table(CYCLE), queries=HITS, out=run.path)
         assert (run.path / "run.json").read_bytes() == before
         again = seedrank.score(pa.table(CYCLE), queries=hits_of(("new", 1)), out=run.path, overwrite=True)
@@ -372,7 +377,7 @@ class TestReplacing:
     def test_a_run_that_dies_half_way_keeps_its_parts_and_no_marker(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def full(self: RunFolder, part: int, **tables: pa.Table) -> tuple[int, int]:
+        def full(self: RunFolder, part: int, **tables: pa.Table) -> tuple[StoredFile, StoredFile]:
             if part == 1:
                 raise KeyboardInterrupt
             return original(self, part, **tables)

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seedrank.io.files import storage_errors
+from seedrank.io.files import HashedFile, storage_errors
+from seedrank.io.records import StoredFile
 
 CANDIDATES_SCHEMA_VERSION = 1
 QUERIES_SCHEMA_VERSION = 1
@@ -205,10 +206,10 @@ def queries_schema(*, query_type: pa.DataType, facts: Mapping[str, Any], several
     )
 
 
-def write_table(path: Path, table: pa.Table) -> int:
-    """Write one part file (zstd, dictionary ids, byte-stream-split floats).
+def write_table(path: Path, table: pa.Table) -> StoredFile:
+    """Write one new part file (zstd, dictionary ids, byte-stream-split floats).
 
-    Returns the size of the file in bytes. The caller stages and publishes it.
+    Returns the size and the hash of what was written. The caller stages and publishes it.
 
     Raises
     ------
@@ -223,18 +224,17 @@ def write_table(path: Path, table: pa.Table) -> int:
         for leaf in _leaves(field.name, field.type)
     ]
     with storage_errors(f"writing {path}"):
-        # A stream, not a name: Arrow takes a relative name such as "run:2024/…" for a URL.
-        with pa.OSFile(str(path), "wb") as sink:
+        with HashedFile(path) as file:
             pq.write_table(
                 table,
-                sink,
+                file,
                 compression="zstd",
                 use_dictionary=dictionary,
                 use_byte_stream_split=floats,
                 row_group_size=ROW_GROUP_ROWS,
                 store_schema=True,
             )
-        return path.stat().st_size
+        return StoredFile(bytes=file.bytes, xxh3_128=file.xxh3_128)
 
 
 def _leaves(name: str, kind: pa.DataType) -> list[str]:

@@ -54,6 +54,11 @@ def write_text_atomically(path: Path, text: str) -> None:
     publish(staged, path)
 
 
+def aside(path: Path) -> Path:
+    """Where a folder waits until its successor has taken its place; only the holder of the lock may touch it."""
+    return path.with_name(f".{path.name}.replaced")
+
+
 class HashedFile:
     """A new file that is hashed while it is written; a binary stream as NumPy and Arrow want it."""
 

@@ -17,6 +17,7 @@ attributes alone: two builds of the same rows in any order give the same bytes b
 
 from __future__ import annotations
 
+import glob
 import io
 import json
 import os
@@ -36,8 +37,17 @@ import xxhash
 from pydantic import ValidationError
 
 from seedrank.errors import ConfigError, InputDataError
-from seedrank.io.files import HashedFile, hash_file, publish, remove_tree, storage_errors, write_text_atomically
+from seedrank.io.files import (
+    HashedFile,
+    aside,
+    hash_file,
+    publish,
+    remove_tree,
+    storage_errors,
+    write_text_atomically,
+)
 from seedrank.io.records import GraphFacts, StoredFile
+from seedrank.io.soundness import refuse_unsound_numbering, refuse_unsound_rows
 
 FORMAT_VERSION = 1
 FACTS_FILE = "graph.json"
@@ -77,12 +87,19 @@ class GraphStore:
 
     def _rows(self, side: str) -> StoredRows:
         has = self.facts.files
-        return StoredRows(
+        rows = StoredRows(
             offsets=self._array(f"{side}_offsets"),
             neighbors=self._array(f"{side}_neighbors"),
             weights=self._array(f"{side}_weights") if f"{side}_weights.npy" in has else None,
             types=self._array(f"{side}_types") if f"{side}_types.npy" in has else None,
         )
+        refuse_unsound_rows(rows, side, store=self.path, facts=self.facts)
+        return rows
+
+    def _numbering(self, name: str) -> npt.NDArray[np.int32]:
+        array = self._array(name)
+        refuse_unsound_numbering(array, name, store=self.path, nodes=self.facts.nodes)
+        return array
 
     @cached_property
     def ids(self) -> pa.Array:
@@ -94,12 +111,12 @@ class GraphStore:
     @cached_property
     def order(self) -> npt.NDArray[np.int32]:
         """Internal node -> tie rank."""
-        return self._array("order")
+        return self._numbering("order")
 
     @cached_property
     def inverse_order(self) -> npt.NDArray[np.int32]:
         """Tie rank -> internal node."""
-        return self._array("inverse_order")
+        return self._numbering("inverse_order")
 
     @cached_property
     def by_source(self) -> StoredRows:
@@ -200,11 +217,30 @@ def write_graph_store(
             )
             write_text_atomically(staged / FACTS_FILE, written.model_dump_json(indent=2) + "\n")
             if path.exists():
-                remove_tree(path)
+                path.rename(aside(path))
             publish(staged, path)
         finally:
-            remove_tree(staged)
+            recover_graph_store(path)
     return GraphStore(path, written)
+
+
+def recover_graph_store(path: Path) -> None:
+    """Remove what builds leave beside a store, and put back the one that was moved aside and not replaced.
+
+    Only the holder of the store's lock (`seedrank.io.lock`) may do so.
+
+    Raises
+    ------
+    StorageError
+        Something could not be removed or moved.
+    """
+    with storage_errors(f"cleaning up beside the graph store {path}"):
+        for staged in path.parent.glob(f".{glob.escape(path.name)}.staged-*"):
+            remove_tree(staged)
+        if path.exists():
+            remove_tree(aside(path))
+        elif aside(path).exists():
+            publish(aside(path), path)
 
 
 def open_graph_store(path: str | os.PathLike[str]) -> GraphStore:

@@ -14,6 +14,8 @@ from seedrank.io.encoders import HashEncoder, OffsetEncoder
 
 # Nodes are numbered with int32.
 MAX_IDS = 2**31 - 1
+# Integers are found by bisection where the known ones are so many times more: a table of them would take longer.
+BISECTED = 8
 
 _ID_TYPES = "integers of any width, string, large_string, string_view, or a dictionary of these"
 _NOTHING_CONVERTED = "ids of one kind everywhere, all integers or all strings: nothing is converted silently"
@@ -203,6 +205,8 @@ def match_ids(
         wanted, known = wanted.cast(pa.large_string()), known.cast(pa.large_string())
     else:
         wanted, known = _same_integers(wanted, known)
+        if len(wanted) * BISECTED <= len(known):
+            return _bisect(wanted, known)
     positions = pc.index_in(wanted, value_set=known, skip_nulls=True).fill_null(-1)
     return np.asarray(positions.to_numpy(zero_copy_only=False), dtype=np.int32)
 
@@ -226,6 +230,15 @@ def insertion_points(wanted: pa.Array, known: pa.Array) -> npt.NDArray[np.int64]
         low[searching[before]] = middle[before] + 1
         high[searching[~before]] = middle[~before]
     return low
+
+
+def _bisect(wanted: pa.Array, known: pa.Array) -> npt.NDArray[np.int32]:
+    """Find few integers among many sorted ones, without a hash table of the many."""
+    present = wanted.is_valid().to_numpy(zero_copy_only=False)
+    values, sorted_ids = wanted.fill_null(0).to_numpy(), known.to_numpy()
+    positions = np.searchsorted(sorted_ids, values)
+    found = present & (sorted_ids[np.minimum(positions, len(sorted_ids) - 1)] == values)
+    return np.where(found, positions, -1).astype(np.int32)
 
 
 def _same_integers(wanted: pa.Array, known: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -33,7 +33,7 @@ class InputRecord(_Record):
 
 
 class StoredFile(_Record):
-    """One file of a graph store."""
+    """One file that was written, and what identifies its content."""
 
     bytes: int
     xxh3_128: str
@@ -121,9 +121,14 @@ class PartRecord(_Record):
     first_query: int
     queries: int
     candidates: int
+    by_status: dict[str, int] = Field(description="Rows of queries by how they ended.")
     failed_queries: int
-    candidates_bytes: int
-    queries_bytes: int
+    unfinished_queries: int = Field(
+        description="Rows of queries that failed or that the deadline of the job cut; a run that goes on computes the "
+        "part again."
+    )
+    candidates_file: StoredFile
+    queries_file: StoredFile
     iterations: int = Field(description="Sum over the part's queries.")
     largest_error_bound: float | None
     errors: list[str] = Field([], description="Why queries failed, one line per failed block.")
@@ -138,7 +143,11 @@ class RunManifest(_Record):
     state: Literal["running", "finished", "incomplete", "failed", "interrupted"]
     error: str | None = None
     started_at: str
+    resumed_at: list[str] = Field([], description="When the run went on, after it had ended before its last part.")
     finished_at: str | None = None
+    run_key: str | None = Field(
+        None, description="Hash of all that makes the bytes of the parts; equal keys, equal parts."
+    )
     options: dict[str, OptionRecord]
     inputs: dict[str, InputRecord] = {}
     graph: GraphRecord | None = None
@@ -149,7 +158,8 @@ class RunManifest(_Record):
     parts: list[PartRecord] = []
     timings_s: dict[str, float] = Field(
         default={},
-        description="Seconds by stage, and in total; hits are read and parts written beside the other stages.",
+        description="Seconds by stage, and in total, since the run began or went on; hits are read and parts written "
+        "beside the other stages.",
     )
     peak_memory_bytes: int | None = None
     versions: dict[str, str] = {}

@@ -8,21 +8,33 @@
     RUN/graph/                           the graph store, when the job was given an edge list
     RUN/_SUCCESS                         empty, written last
     RUN/_tmp/                            staging; removed on success
+
+Only the holder of the folder's lock (`seedrank.io.lock`) writes to it.
 """
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from seedrank.errors import ConfigError, InputDataError
 from seedrank.io.candidates import write_table
-from seedrank.io.files import publish, remove_tree, storage_errors, synchronise, write_text_atomically
-from seedrank.io.records import RunManifest
+from seedrank.io.files import (
+    aside,
+    hash_file,
+    publish,
+    remove_tree,
+    storage_errors,
+    synchronise,
+    write_text_atomically,
+)
+from seedrank.io.graphstore import GraphStore
+from seedrank.io.records import PartRecord, RunManifest, StoredFile
 
 MANIFEST_FILE = "run.json"
 SUCCESS_FILE = "_SUCCESS"
@@ -65,19 +77,63 @@ class RunFolder:
         """Unfinished files."""
         return self.path / "_tmp"
 
-    def write_part(self, part: int, *, candidates: pa.Table, queries: pa.Table) -> tuple[int, int]:
+    @property
+    def successful(self) -> bool:
+        """Whether the success marker is there."""
+        return (self.path / SUCCESS_FILE).exists()
+
+    def write_part(self, part: int, *, candidates: pa.Table, queries: pa.Table) -> tuple[StoredFile, StoredFile]:
         """Write both files of a part: staged, flushed, renamed; the candidates first.
 
-        Returns the sizes of the two files in bytes.
+        Returns what identifies the content of the two files.
         """
-        name = f"part-{part:05d}.parquet"
-        sizes = []
+        name = part_name(part)
+        written = []
         for folder, table in ((self.candidates, candidates), (self.queries, queries)):
             staged = self.staging / f"{folder.name}-{name}"
-            sizes.append(write_table(staged, table))
+            written.append(write_table(staged, table))
             with storage_errors(f"publishing {folder / name}"):
                 publish(staged, folder / name)
-        return sizes[0], sizes[1]
+        return written[0], written[1]
+
+    def damage(self, record: PartRecord) -> str:
+        """Say what is wrong with the files of a part, which are read completely; "" if they are what was written."""
+        files = (
+            (self.candidates, record.candidates_file, record.candidates),
+            (self.queries, record.queries_file, sum(record.by_status.values())),
+        )
+        for folder, written, rows in files:
+            file = folder / part_name(record.part)
+            with storage_errors(f"verifying {file}"):
+                if not file.is_file():
+                    return f"{file} is missing"
+                size = file.stat().st_size
+                if size != written.bytes:
+                    return f"{file} has {size} bytes instead of {written.bytes}"
+                if hash_file(file) != written.xxh3_128:
+                    return f"{file} has another content"
+                # The file is as it was written; the record may not be.
+                with pa.OSFile(str(file)) as stream:
+                    found = pq.read_metadata(stream).num_rows
+                if found != rows:
+                    return f"{file} has {found} rows instead of {rows}"
+        return ""
+
+    def keep_parts(self, parts: Iterable[int]) -> None:
+        """Remove the files of all other parts."""
+        with storage_errors(f"removing unfinished parts of {self.path}"):
+            kept = {part_name(part) for part in parts}
+            for folder in (self.queries, self.candidates):  # in no moment rows of queries without their candidates
+                for file in folder.glob("part-*.parquet"):
+                    if file.name not in kept:
+                        file.unlink()
+
+    def adopt_graph(self, store: GraphStore) -> GraphStore:
+        """Move a graph store that was built in `staging` to its place, where an earlier one may stand."""
+        with storage_errors(f"publishing the graph store {self.graph}"):
+            remove_tree(self.graph)
+            publish(store.path, self.graph)
+        return GraphStore(self.graph, store.facts)
 
     def write_manifest(self, manifest: RunManifest) -> None:
         """Replace ``run.json``."""
@@ -95,8 +151,7 @@ class RunFolder:
         if self.replaced is None or not self.replaced.exists():
             return False
         with storage_errors(f"restoring the earlier run {self.path}"):
-            remove_tree(self.path)
-            publish(self.replaced, self.path)
+            _put_back(self.path)
         return True
 
     def remove_staging(self) -> None:
@@ -111,6 +166,12 @@ class RunFolder:
             for part in self.candidates.glob("part-*.parquet"):
                 if not (self.queries / part.name).exists():
                     part.unlink()
+
+    def unmark_success(self) -> None:
+        """Remove ``_SUCCESS`` before anything else changes."""
+        with storage_errors(f"removing {self.path / SUCCESS_FILE}"):
+            (self.path / SUCCESS_FILE).unlink(missing_ok=True)
+            synchronise(self.path)
 
     def mark_success(self) -> None:
         """Write ``_SUCCESS``, the last thing that happens to a run folder."""
@@ -138,16 +199,60 @@ def create_run_folder(path: Path, *, overwrite: bool) -> RunFolder:
     check_run_replaceable(path, overwrite=overwrite)
     folder = RunFolder(path)
     with storage_errors(f"preparing the run folder {path}"):
-        if _has_parts(path):
-            folder = RunFolder(path, replaced=path.with_name(f".{path.name}.replaced-{os.getpid()}"))
-            assert folder.replaced is not None
-            remove_tree(folder.replaced)
-            path.rename(folder.replaced)
+        if has_parts(path):
+            folder = RunFolder(path, replaced=aside(path))
+            path.rename(aside(path))
         elif path.exists():
             _clear(path)
-        for needed in (path, folder.candidates, folder.queries, folder.staging):
-            needed.mkdir(parents=True, exist_ok=True)
+        _make_folders(folder)
     return folder
+
+
+def reopen_run_folder(path: Path) -> RunFolder:
+    """Open a run folder to go on with its run; what an ended process left unfinished is removed.
+
+    Raises
+    ------
+    StorageError
+        It cannot be written.
+    """
+    folder = RunFolder(path)
+    folder.remove_staging()
+    with storage_errors(f"preparing the run folder {path}"):
+        for staged in path.glob(f"{_STAGED_GRAPH}*"):
+            remove_tree(staged)
+        (path / f".{MANIFEST_FILE}.staged").unlink(missing_ok=True)
+        _make_folders(folder)
+    return folder
+
+
+def recover_replaced(path: Path) -> None:
+    """Settle what a killed run under ``overwrite`` left: two runs, of which one waits beside the folder.
+
+    The earlier run is put back, unless the later one had come so far that it had taken its place.
+
+    Raises
+    ------
+    StorageError
+        It cannot be moved or removed.
+    """
+    waiting = aside(path)
+    if not waiting.exists() or (path.exists() and foreign_name(path) is not None):
+        return
+    with storage_errors(f"settling the earlier run {waiting}"):
+        try:
+            begun = read_manifest(path).parts_planned is not None
+        except InputDataError:
+            begun = False
+        if begun:
+            remove_tree(waiting)
+        else:
+            _put_back(path)
+
+
+def part_name(part: int) -> str:
+    """Name of both files of a part."""
+    return f"part-{part:05d}.parquet"
 
 
 def read_manifest(path: Path) -> RunManifest:
@@ -184,20 +289,30 @@ def check_run_replaceable(path: Path, *, overwrite: bool) -> None:
             expected="a folder, or a path that does not exist",
             fix="choose another --out",
         )
-    present = {child.name for child in path.iterdir()}
-    foreign = sorted(name for name in present if not _is_ours(path / name, begun=MANIFEST_FILE in present))
-    if foreign:
+    foreign = foreign_name(path)
+    if foreign is not None:
         raise ConfigError(
-            f"--out {path} holds {foreign[0]!r}, which is not part of a run",
+            f"--out {path} holds {foreign!r}, which is not part of a run",
             expected="an empty folder, a run folder, or a path that does not exist",
             fix="choose another --out; seedrank never deletes what it did not write",
         )
-    if _has_parts(path) and not overwrite:
+    if has_parts(path) and not overwrite:
         raise ConfigError(
             f"--out {path} already holds the parts of a run",
             expected="an empty folder, or a path that does not exist",
             fix="pass --overwrite to replace the run, or choose another --out",
         )
+
+
+def foreign_name(path: Path) -> str | None:
+    """Name something in a folder that no run wrote; None if there is nothing of the kind."""
+    present = {child.name for child in path.iterdir()}
+    return min((name for name in present if not _is_ours(path / name, begun=MANIFEST_FILE in present)), default=None)
+
+
+def has_parts(path: Path) -> bool:
+    """Whether a run delivered at least one part there."""
+    return any((path / "queries").glob("part-*.parquet"))
 
 
 def _is_ours(child: Path, *, begun: bool) -> bool:
@@ -208,12 +323,22 @@ def _is_ours(child: Path, *, begun: bool) -> bool:
     return child.name in ("_tmp", f".{MANIFEST_FILE}.staged") or (child.name in ("candidates", "queries") and empty)
 
 
-def _has_parts(path: Path) -> bool:
-    return any((path / "queries").glob("part-*.parquet"))
+def _make_folders(folder: RunFolder) -> None:
+    for needed in (folder.path, folder.candidates, folder.queries, folder.staging):
+        needed.mkdir(parents=True, exist_ok=True)
+
+
+def _put_back(path: Path) -> None:
+    """Replace a run that never came to its first part by the one that waits for that."""
+    if path.exists():
+        _clear(path)
+        path.rmdir()
+    publish(aside(path), path)
 
 
 def _clear(path: Path) -> None:
-    for child in path.iterdir():
+    """Empty a run folder; the manifest goes last, as it is what tells that the rest may be removed."""
+    for child in sorted(path.iterdir(), key=lambda child: child.name == MANIFEST_FILE):
         if child.is_dir() and not child.is_symlink():
             remove_tree(child)
         else:

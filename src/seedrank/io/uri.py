@@ -132,7 +132,22 @@ def _find_one(source: str, what: str) -> list[InputFile]:
 def _open_filesystem(source: str, what: str) -> tuple[Any, str]:
     protocol = source.split("://", 1)[0] if "://" in source else "file"
     try:
+        source.encode()
+    except UnicodeEncodeError:
+        raise InputDataError(
+            f"{what}: the name {source!r} is not UTF-8",
+            expected="names of files in UTF-8",
+            fix="rename the file",
+        ) from None
+    try:
         filesystem, path = fsspec.core.url_to_fs(source)
+    except OSError as error:
+        # Some file systems connect, or open an archive, when they are made.
+        raise StorageError(
+            f"{what}: {source} cannot be reached ({error})",
+            expected="a storage that answers",
+            fix="check the URL, credentials and network, then run the same command again",
+        ) from error
     except ImportError as error:
         extra = _EXTRAS.get(protocol)
         raise ResourceError(

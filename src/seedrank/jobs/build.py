@@ -14,8 +14,15 @@ import pyarrow as pa
 from seedrank._version import __version__
 from seedrank.config import BuildOptions, make_options
 from seedrank.io.edges import EdgeColumns, EdgeList, read_edges
-from seedrank.io.graphstore import GraphStore, StoredRows, check_replaceable, write_graph_store
+from seedrank.io.graphstore import (
+    GraphStore,
+    StoredRows,
+    check_replaceable,
+    recover_graph_store,
+    write_graph_store,
+)
 from seedrank.io.ids import match_ids
+from seedrank.io.lock import locked
 from seedrank.io.nodes import NodeTable, read_nodes
 from seedrank.jobs.locations import check_output_apart, local_output
 from seedrank.jobs.progress import Stopwatch
@@ -58,14 +65,22 @@ def build(
     ConfigError, InputDataError, StorageError
         Exit codes 2, 3 and 5 of the command.
     """
+    return run_build(edges, out=out, nodes=nodes, options=make_options(BuildOptions, options), stopwatch=Stopwatch())
+
+
+def run_build(
+    edges: Any, *, out: str | os.PathLike[str], nodes: Any, options: BuildOptions, stopwatch: Stopwatch
+) -> GraphStore:
+    """`build` with validated options."""
     path = local_output(out)
-    parsed = make_options(BuildOptions, options)
     check_output_apart(path, {"the edge list": edges, "the node table": nodes})
-    return build_store(path, edges=edges, nodes=nodes, options=parsed, stopwatch=Stopwatch())
+    with locked(path):
+        recover_graph_store(path)
+        return build_store(path, edges=edges, nodes=nodes, options=options, stopwatch=stopwatch)
 
 
 def build_store(path: Path, *, edges: Any, nodes: Any, options: BuildOptions, stopwatch: Stopwatch) -> GraphStore:
-    """Read, reduce, relabel and write; the part of `build` that ``score`` shares. Options are validated already."""
+    """Read, reduce, relabel and write; the part of `build` that ``score`` shares. The folder is locked."""
     check_replaceable(path, overwrite=options.overwrite)
     with stopwatch.stage("read_graph"):
         table = read_nodes_input(nodes, options)

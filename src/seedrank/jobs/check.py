@@ -87,7 +87,7 @@ def run_check(
     """`check` with validated options."""
     check_method_options(options, graph)
     check_query_options(queries, options)
-    check_run_output(out, graph=graph, queries=queries, nodes=nodes, exclude=exclude, overwrite=options.overwrite)
+    check_run_output(out, graph=graph, queries=queries, nodes=nodes, exclude=exclude, options=options)
     with tempfile.TemporaryDirectory(prefix="seedrank-check-") as temporary:
         store, built = open_graph(
             graph, nodes=nodes, options=options, build_in=Path(temporary) / "graph", stopwatch=Stopwatch()

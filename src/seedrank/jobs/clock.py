@@ -56,7 +56,7 @@ class Clock:
             raise InterruptedRunError(
                 "the run was cancelled",
                 expected="to be left alone until every part is written",
-                fix="the parts in run.json are complete; run score again with --overwrite to start over",
+                fix="the parts in run.json are complete; the same command goes on from there",
             )
 
     def struck(self, begun: float) -> str:

@@ -26,20 +26,25 @@ def local_path(source: str | os.PathLike[str]) -> Path | None:
 
 
 def local_output(out: str | os.PathLike[str]) -> Path:
-    """Return the output path, refusing URLs.
+    """Return the output path, refusing URLs. Links are followed: the folder itself may be moved aside.
 
     Raises
     ------
     ConfigError
-        ``out`` is a URL: this version writes to local folders only.
+        ``out`` is a URL: this version writes to local folders only. Or its name is not UTF-8, which run.json could
+        not tell.
     """
     text = os.fspath(out)
-    if "://" not in text:
-        return Path(text).expanduser()
-    path = local_path(text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"--out {text!r} is not UTF-8", expected="a name in UTF-8", fix="choose another --out"
+        ) from None
+    path = Path(text).expanduser() if "://" not in text else local_path(text)
     if path is None:
         raise ConfigError(f"--out {text} is a URL", expected="a local folder", fix="write locally and copy the folder")
-    return path
+    return path.resolve() if path.is_symlink() or path.name in ("", "..") else path
 
 
 def check_output_apart(out: Path, inputs: Mapping[str, Any]) -> None:

@@ -27,11 +27,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class AssembledPart:
-    """The tables of a part, and their summary."""
+    """The tables of a part, and their summary; `unfinished` counts what would be worth another attempt."""
 
     candidates: pa.Table
     queries: pa.Table
     by_status: Counter[str]
+    unfinished: int
     iterations: int
     largest_error_bound: float | None
     errors: list[str]
@@ -119,10 +120,13 @@ def assemble_part(
         place[rows] = np.arange(measured, measured + len(rows))
         measured += len(rows)
     queries_table = _queries_table(first, status, counts, place, outcomes, query_set, options)
+    by_status = Counter(status.tolist())
+    cut_by_deadline = pc.sum(pc.equal(queries_table["budget_hit"], "deadline_s")).as_py() or 0
     return AssembledPart(
         candidates=_candidates_table(first, counts, outcomes, query_set, options),
         queries=queries_table,
-        by_status=Counter(status.tolist()),
+        by_status=by_status,
+        unfinished=by_status["failed"] + cut_by_deadline,
         iterations=pc.sum(queries_table["iterations"]).as_py() or 0,
         largest_error_bound=pc.max(queries_table["error_bound"]).as_py(),
         errors=[block.error for block in blocks if block.error is not None],

@@ -110,7 +110,7 @@ def run_plan(
     """`plan` with validated options."""
     check_method_options(options, graph)
     check_query_options(queries, options)
-    check_run_output(out, graph=graph, queries=queries, nodes=nodes, exclude=exclude, overwrite=options.overwrite)
+    check_run_output(out, graph=graph, queries=queries, nodes=nodes, exclude=exclude, options=options)
     size = _graph_size(graph, nodes=nodes, options=options)
     hits, query_count = _query_size(queries, nodes_of_type=size.nodes_of_type, options=options)
     needs = method_requirements(options, size.nodes)

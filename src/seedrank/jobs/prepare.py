@@ -24,9 +24,9 @@ from seedrank.kernels.block_size import choose_block_size
 
 
 def check_run_output(
-    out: str | os.PathLike[str] | None, *, graph: Any, queries: Any, nodes: Any, exclude: Any, overwrite: bool
+    out: str | os.PathLike[str] | None, *, graph: Any, queries: Any, nodes: Any, exclude: Any, options: ScoreOptions
 ) -> None:
-    """Refuse a run folder that overlaps an input or may not be replaced; nothing is touched.
+    """Refuse a run folder that overlaps an input or may not be written; nothing is touched.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def check_run_output(
     stored = graph.path if isinstance(graph, GraphStore) else graph
     sources = {"the graph": stored, "the hits": queries, "the node table": nodes, "the exclusions": exclude}
     check_output_apart(path, sources)
-    check_run_replaceable(path, overwrite=overwrite)
+    check_run_replaceable(path, overwrite=options.overwrite or options.resume == "auto")
 
 
 def store_of(graph: Any) -> GraphStore | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +75,10 @@ class QuerySet:
     def components(self) -> tuple[str, ...]:
         """Names of the lists that a fusion fuses."""
         return () if self.hit_lists is None else self.hit_lists.names
+
+    def on(self, store: GraphStore) -> QuerySet:
+        """Return the same queries on the same graph that has been opened elsewhere."""
+        return replace(self, space=replace(self.space, store=store))
 
     def block(self, queries: npt.NDArray[np.int64]) -> QueryBlock:
         """Return the arrays of some queries, in the order given."""

@@ -73,13 +73,12 @@ def choose_relaxation(
         None: plain steps, also where the backend cannot relax, a number of steps is fixed, or it is too small.
     """
     damping = 1.0 - restart
-    passing = np.setdiff1d(np.arange(transition.nodes, dtype=np.int32), transition.dangling_nodes)
     if (
         not isinstance(backend, RelaxingBackend)
         or tolerance <= 0
         or damping <= 0
         or transition.dangling == "uniform"
-        or not len(passing)
+        or len(transition.dangling_nodes) == transition.nodes
     ):
         return None
     best = 2.0 / (1.0 + math.sqrt(1.0 - damping**2))
@@ -91,6 +90,7 @@ def choose_relaxation(
     first = max(2, math.ceil(SAFETY * math.log(goal) / math.log(best - 1.0)))
     if max_iterations < first + 5:
         return None
+    passing = np.flatnonzero(transition.out_weight > 0).astype(np.int32)
     count = min(PROBE_QUERIES, len(passing))
     seeds = passing[np.linspace(0, len(passing) - 1, count).astype(np.int64)]
     needed = _steps_needed(backend, np.unique(seeds), restart=restart, goal=goal)

@@ -7,11 +7,10 @@ from typing import Any
 import click
 
 from seedrank.config import BuildOptions
-from seedrank.jobs.build import build_store
+from seedrank.jobs.build import run_build
 from seedrank.jobs.cli.console import console_options, set_up_logging
 from seedrank.jobs.cli.options import GroupedCommand, GroupedOption, collect, input_option, model_options
 from seedrank.jobs.cli.render import echo_json, echo_table
-from seedrank.jobs.locations import check_output_apart, local_output
 from seedrank.jobs.progress import Stopwatch
 
 
@@ -53,10 +52,8 @@ def command(
     """
     set_up_logging(log_format=log_format, verbose=verbose, quiet=quiet)
     options, _ = collect(ctx, BuildOptions, values)
-    path, node_files = local_output(out), list(nodes) or None
-    check_output_apart(path, {"the edge list": list(edges), "the node table": node_files})
     watch = Stopwatch()
-    store = build_store(path, edges=list(edges), nodes=node_files, options=options, stopwatch=watch)
+    store = run_build(list(edges), out=out, nodes=list(nodes) or None, options=options, stopwatch=watch)
     facts = store.facts.model_dump(mode="json")
     if as_json:
         echo_json(facts)
@@ -67,6 +64,6 @@ def command(
         for name in (*shown, "dangling", "isolated", "nodes_without_attributes", "weighted", "id_type")
     }
     echo_table(
-        f"graph store {path}",
+        f"graph store {store.path}",
         {**rows, "edge_types": len(facts["edge_types"]), "seconds": watch.total()["total"]},
     )

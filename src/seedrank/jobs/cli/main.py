@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -9,6 +10,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from types import FrameType
 
 import click
@@ -27,7 +29,7 @@ COMMANDS = {
     "demo": "Score questions on the graph of Python's own standard library.",
 }
 
-BUG, USAGE, OUT_OF_MEMORY, INTERRUPTED, TERMINATED = 1, 2, 4, 130, 143
+BUG, USAGE, OUT_OF_MEMORY, STORAGE, INTERRUPTED, TERMINATED = 1, 2, 4, 5, 130, 143
 
 
 class _LazyGroup(click.Group):
@@ -75,6 +77,7 @@ def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911  # one return per kin
     Codes: 0 done, 1 bug (with traceback), 2 usage or configuration, 3 input data, 4 missing resource or memory,
     5 storage, 6 incomplete run, 130 interrupted (SIGINT), 143 terminated (SIGTERM).
     """
+    _open_missing_streams()
     try:
         with _sigterm_raises():
             cli.main(args=list(arguments), prog_name="seedrank", standalone_mode=False)
@@ -107,11 +110,26 @@ def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911  # one return per kin
         # The reader of stdout went away (`seedrank info | head -1`): not an error of ours.
         sys.stderr.close()
         return 0
+    except OSError as error:
+        # What no step has a better word for: a name that is too long, a folder that may not be searched, /dev/full.
+        _say(
+            f"error: {error.strerror or error}" + (f" ({error.filename})" if error.filename else ""),
+            "files and folders that can be read and written",
+            "check the path, its permissions and the space that is left",
+        )
+        return STORAGE
     except Exception:
         traceback.print_exc()
         _say("error: this is a bug in seedrank", "", "report it with the lines above")
         return BUG
     return 0
+
+
+def _open_missing_streams() -> None:
+    """Give a process that was started without standard streams (``2>&-``) some that lead nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  # as long as we live
 
 
 @contextmanager

@@ -7,6 +7,7 @@ each value is kept for ``run.json``.
 from __future__ import annotations
 
 import difflib
+import os
 import tomllib
 import types
 from collections.abc import Callable, Mapping
@@ -23,6 +24,7 @@ from seedrank.errors import ConfigError
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
+_BYTES = "BYTES"
 _ORIGIN = {
     ParameterSource.COMMANDLINE: "flag",
     ParameterSource.ENVIRONMENT: "env",
@@ -88,6 +90,7 @@ def collect(ctx: click.Context, model: type[OptionsT], values: Mapping[str, Any]
     ConfigError
         Bad values; restart and damping both given at one origin.
     """
+    _refuse_unknown_variables(ctx)
     given, origins = {}, {}
     for name in model.model_fields:
         source = ctx.get_parameter_source(name)
@@ -117,7 +120,7 @@ def _option(name: str, field: FieldInfo) -> Callable[[CommandT], CommandT]:
     elif get_origin(kind) is dict:
         settings |= {"multiple": True, "metavar": info.unit, "callback": _pairs}
     elif kind is ByteSize:
-        settings |= {"type": str, "metavar": "BYTES"}
+        settings |= {"type": str, "metavar": _BYTES}
     else:
         settings["type"] = kind
     return click.option(flag, name, **settings)
@@ -203,11 +206,56 @@ def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | No
     values = {key.replace("-", "_"): value for key, value in table.items()}
     _refuse_unknown(path, f"key in [{command}]", values, options)
     for name, value in values.items():
+        _check_type(path, name, value, options[name])
         if isinstance(value, dict):
             values[name] = [f"{key}={weight}" for key, weight in value.items()]
         elif options[name].multiple and not isinstance(value, list):
             values[name] = [value]
     ctx.default_map = values
+
+
+def _check_type(path: Path, name: str, value: Any, option: click.Option) -> None:
+    """Refuse a value of another type than the option's: click would make 1 of 1.5 and stumble over a number."""
+    if option.is_flag:
+        kinds: tuple[type, ...] = (bool,)
+    elif option.type is click.INT:
+        kinds = (int,)
+    elif option.type is click.FLOAT:
+        kinds = (int, float)
+    elif option.metavar == _BYTES:
+        kinds = (int, str)
+    else:
+        kinds = (str,)
+    is_table = option.callback is _pairs
+    items = value if option.multiple and isinstance(value, list) else [value]
+    if is_table and isinstance(value, dict):
+        items, kinds = list(value.values()), (int, float)
+    for item in items:
+        if not isinstance(item, kinds) or (isinstance(item, bool) and bool not in kinds):
+            raise ConfigError(
+                f"--config {path}: {name} is {item!r}",
+                expected=" or ".join(_KINDS[kind] for kind in kinds)
+                + (", or a list of these" if option.multiple else ""),
+                fix='write the value in TOML\'s form: true, 3, 0.5, "text"',
+            )
+
+
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text in quotes"}
+
+
+def _refuse_unknown_variables(ctx: click.Context) -> None:
+    """Refuse a variable that looks like an option of this command and is none, as a key of the file would be."""
+    command = (ctx.command.name or "").upper()
+    prefix = f"SEEDRANK_{command}_"
+    known = {f"{prefix}{(item.name or '').upper()}": item for item in ctx.command.params}
+    for name in sorted(os.environ):
+        if name.startswith(prefix) and name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise ConfigError(
+                f"unknown environment variable {name}",
+                expected=f"{prefix}<OPTION>, as `seedrank {command.lower()} --help` names the options",
+                fix=f"did you mean {near[0]}?" if near else "unset it",
+            )
 
 
 def _refuse_unknown(path: Path, what: str, found: Mapping[str, Any], known: Mapping[str, Any]) -> None:

@@ -87,6 +87,7 @@ def _echo_summary(run: Run) -> None:
     manifest = run.manifest
     assert manifest.queries is not None
     assert manifest.backend is not None
+    bounds = [part.largest_error_bound for part in manifest.parts if part.largest_error_bound is not None]
     echo_table(
         f"run {run.path}",
         {
@@ -94,7 +95,7 @@ def _echo_summary(run: Run) -> None:
             "status": manifest.queries.by_status,
             "seeds_missing": manifest.queries.seeds_missing,
             "candidates": sum(part.candidates for part in manifest.parts),
-            "largest_error_bound": max((part.largest_error_bound or 0.0 for part in manifest.parts), default=0.0),
+            **({"largest_error_bound": max(bounds)} if bounds else {}),
             "backend": f"{manifest.backend.name}, {manifest.backend.precision}, block of {manifest.backend.block_size}",
             "seconds": manifest.timings_s,
         },

@@ -80,7 +80,9 @@ class Frontier:
     """
 
     def __init__(self, transition: Transition, precision: Precision) -> None:
-        self._transition = transition
+        # Not the transition itself: its products would stay in memory beside those of the layout.
+        self._dangling = transition.dangling
+        self._row_starts = [rows.adjacency.offsets for rows in transition.outgoing]
         self._precision: Precision = precision
         self._most_entries = transition.entries // ENTRIES_SHARE
         self._graph = _pushed_graph(transition)
@@ -92,13 +94,13 @@ class Frontier:
         self._lists = _Lists(block.seed_offsets, block.seed_nodes, block.seed_weights.astype(self._precision))
         self.positions = np.arange(block.width)
         self._dangling_mass = np.zeros(block.width)
-        stuck = self._transition.out_weight[block.seed_nodes] == 0
+        stuck = self._graph.out_weight[block.seed_nodes] == 0
         column = np.repeat(self.positions, np.diff(block.seed_offsets))
         np.add.at(self._dangling_mass, column[stuck], block.seed_weights[stuck])
 
     def grown(self) -> BoolArray:
         """Tell which columns have become too wide to be pushed once more."""
-        if self._transition.dangling == "uniform":
+        if self._dangling == "uniform":
             return np.ones(len(self.positions), dtype=np.bool_)
         return self._entries() > self._most_entries
 
@@ -122,10 +124,10 @@ class Frontier:
 
     def step(self, *, restart: float) -> PushReport:
         """One step of the recurrence for all columns here."""
-        transition, lists, seeds = self._transition, self._lists, self._seeds
+        lists, seeds = self._lists, self._seeds
         damping = 1.0 - restart
         share = np.full(len(self.positions), restart)
-        if transition.dangling == "seeds":
+        if self._dangling == "seeds":
             share += damping * self._dangling_mass
         # Entries, nodes that keep their mass, and seeds: more cannot be reached.
         room = _bounds(self._entries() + np.diff(lists.bounds) + np.diff(seeds.bounds))
@@ -145,8 +147,7 @@ class Frontier:
     def _entries(self) -> Int64Array:
         """Entries of the graph that a step of each column touches."""
         nodes = self._lists.nodes
-        offsets = [rows.adjacency.offsets for rows in self._transition.outgoing]
-        touched = sum(row_starts[nodes + 1] - row_starts[nodes] for row_starts in offsets)
+        touched = sum(starts[nodes + 1] - starts[nodes] for starts in self._row_starts)
         return np.diff(np.concatenate(([0], np.cumsum(touched)))[self._lists.bounds])
 
     def _take(self, chosen: BoolArray) -> None:

@@ -1,0 +1,84 @@
+"""The run key: all that makes the bytes of a run's parts, and so decides whether a run may go on where one ended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from seedrank.config import BuildOptions, ScoreOptions
+from seedrank.errors import ConfigError
+from seedrank.io.candidates import CANDIDATES_SCHEMA_VERSION, QUERIES_SCHEMA_VERSION
+from seedrank.io.records import RunManifest
+
+#: Options that change no byte of a part. What edges and hits said under the names of their columns is in the
+#: fingerprints of the inputs; of ``backend`` the one that ran counts, and of ``preset`` the values that it set; parts
+#: that the deadline cut are computed again.
+NOT_IN_KEY = frozenset(
+    {"backend", "preset", "block_size", "threads", "memory_limit", "deadline_s", "strict", "resume"}
+    | set(BuildOptions.model_fields)
+    | {name for name in ScoreOptions.model_fields if name.startswith("hit_")}
+)
+_INPUTS = {"graph": "the graph", "queries": "the hits", "exclude": "the exclusions"}
+
+
+def run_key(manifest: RunManifest) -> str:
+    """xxh3-128 over all that makes the bytes of the parts; inputs and backend are recorded already."""
+    assert manifest.backend is not None
+    text = json.dumps(_ingredients(manifest, manifest.backend.name), sort_keys=True)
+    return xxhash.xxh3_128_hexdigest(text.encode())
+
+
+def check_same_run(recorded: RunManifest, wanted: RunManifest, *, backend: str, path: Path) -> None:
+    """Refuse to go on with a run that would have given other parts.
+
+    Parameters
+    ----------
+    recorded : the run that began.
+    wanted : the run that would go on, with its inputs recorded.
+    backend : the one that would compute.
+    path : the run folder, for the message.
+
+    Raises
+    ------
+    ConfigError
+        Everything that differs is named, with its old and its new value.
+    """
+    before = _ingredients(recorded, recorded.backend.name if recorded.backend else None)
+    after = _ingredients(wanted, backend)
+    different = [
+        f"{name}: {_shown(before.get(name))} there, {_shown(after.get(name))} here"
+        for name in {**before, **after}
+        if before.get(name) != after.get(name)
+    ]
+    if different:
+        raise ConfigError(
+            f"--out {path} holds the parts of another run: " + "; ".join(different),
+            expected="the inputs and options that the run began with",
+            fix="repeat its command to go on with it, pass --overwrite to replace it, or choose another --out",
+        )
+
+
+def _ingredients(manifest: RunManifest, backend: str | None) -> dict[str, Any]:
+    """Name what makes the bytes of a run, as a reader of messages knows it."""
+    inputs = {
+        name: manifest.inputs[key].fingerprint if key in manifest.inputs else None for key, name in _INPUTS.items()
+    }
+    options = {
+        f"--{name.replace('_', '-')}": record.value
+        for name, record in manifest.options.items()
+        if name not in NOT_IN_KEY
+    }
+    return {
+        **inputs,
+        **options,
+        "--backend": backend,
+        "the version of seedrank": manifest.seedrank_version,
+        "the format": [manifest.schema_version, CANDIDATES_SCHEMA_VERSION, QUERIES_SCHEMA_VERSION],
+    }
+
+
+def _shown(value: Any) -> str:
+    return "none" if value in (None, [], {}) else " ".join(map(str, value)) if isinstance(value, list) else str(value)

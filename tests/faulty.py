@@ -1,0 +1,73 @@
+"""The real command with a fault at one of its steps; tests run it in a process of its own.
+
+A step is a change below the folder ``FAULT_BELOW`` that the process is about to make: a file opened for writing, a
+rename, a folder made, a file or a folder removed. Python announces each to audit hooks, so none is forgotten.
+
+``FAULT`` is ``list:FILE`` (write all steps to that file, one a line) or ``KIND:NUMBER``, which strikes before the step
+of that number, counted from 0: ``KILL``, ``TERM`` and ``STOP`` send the process that signal, ``ENOSPC`` and ``EIO`` let
+the step fail with that error, and all later ones of a full disk that would need space.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+KIND, _, ARGUMENT = os.environ["FAULT"].partition(":")
+BELOW = os.path.realpath(os.environ["FAULT_BELOW"]) + os.sep
+NAMES = {"open": "open", "os.rename": "rename", "os.mkdir": "mkdir", "os.remove": "remove", "os.rmdir": "rmdir"}
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+
+steps: list[str] = []
+
+
+def place(path: Any, folder: int = -1) -> str:
+    """Absolute name of what a system call names, relative to a folder descriptor or to the working directory."""
+    base = Path(f"/proc/self/fd/{folder}").readlink() if folder >= 0 else Path.cwd()
+    return str(base / os.fsdecode(path))
+
+
+def step_of(event: str, arguments: tuple[Any, ...]) -> str | None:
+    """Name the step that an audit event announces; None for anything else."""
+    if event not in NAMES or isinstance(arguments[0], int):
+        return None
+    if event == "open":
+        if not arguments[2] & WRITES:
+            return None
+        where = place(arguments[0])
+    elif event == "os.rename":
+        where = place(arguments[1], arguments[3])
+    else:
+        where = place(arguments[0], arguments[-1])
+    return f"{NAMES[event]} {where.removeprefix(BELOW)}" if where.startswith(BELOW) else None
+
+
+def strike(event: str, arguments: tuple[Any, ...]) -> None:
+    """Count a step; let the fault happen when its number has come."""
+    step = step_of(event, arguments)
+    if step is None:
+        return
+    number = len(steps)
+    steps.append(step)
+    if KIND == "list":
+        return
+    if number == int(ARGUMENT) and KIND in ("KILL", "TERM", "STOP"):
+        os.kill(os.getpid(), signal.Signals[f"SIG{KIND}"])
+    elif KIND == "EIO" and number == int(ARGUMENT):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), step)
+    elif KIND == "ENOSPC" and number >= int(ARGUMENT) and step.startswith(("open", "mkdir")):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), step)
+
+
+if __name__ == "__main__":
+    from seedrank.jobs.cli.main import run
+
+    sys.addaudithook(strike)
+    code = run(sys.argv[1:])
+    if KIND == "list":
+        Path(ARGUMENT).write_text("\n".join(steps), encoding="utf-8")
+    sys.exit(code)

@@ -1,0 +1,375 @@
+"""Going on with a run: what is kept, what is computed again, and which runs are the same one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import seedrank
+from seedrank.config import ScoreOptions
+from seedrank.errors import ConfigError, IncompleteRunError, KernelError
+from seedrank.jobs.run_key import NOT_IN_KEY
+from seedrank.kernels.ppr import personalized_pagerank
+
+Command = Callable[..., Any]
+
+EDGES = pa.table({"src": list(range(40)), "dst": [(node * 7 + 1) % 40 for node in range(40)]})
+HITS = pa.table({"query_id": list(range(20)), "node_id": [(node * 3) % 40 for node in range(20)]})
+OPTIONS: dict[str, Any] = {"part_size": 6, "top_k": 5}
+PARTS = 4
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> seedrank.GraphStore:
+    return seedrank.build(EDGES, out=tmp_path_factory.mktemp("store") / "graph")
+
+
+@pytest.fixture(scope="module")
+def finished(store: seedrank.GraphStore, tmp_path_factory: pytest.TempPathFactory) -> seedrank.Run:
+    return seedrank.score(store, queries=HITS, out=tmp_path_factory.mktemp("finished") / "run", **OPTIONS)
+
+
+@pytest.fixture
+def run(finished: seedrank.Run, tmp_path: Path) -> seedrank.Run:
+    """A finished run that a test may damage."""
+    shutil.copytree(finished.path, tmp_path / "run")
+    return seedrank.open_run(tmp_path / "run")
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def parts_of(run: seedrank.Run) -> dict[str, bytes]:
+    return {name: data for name, data in content(run.path).items() if name.endswith(".parquet")}
+
+
+def files_of_part(run: seedrank.Run, part: int) -> tuple[Path, Path]:
+    name = f"part-{part:05d}.parquet"
+    return run.path / "candidates" / name, run.path / "queries" / name
+
+
+def identities(run: seedrank.Run) -> dict[str, tuple[int, int]]:
+    """Part file → what changes when it is written again."""
+    return {str(file): (file.stat().st_ino, file.stat().st_mtime_ns) for file in run.path.glob("*/part-*.parquet")}
+
+
+def again(run: seedrank.Run, store: seedrank.GraphStore, **options: Any) -> seedrank.Run:
+    return seedrank.score(store, queries=HITS, out=run.path, **{**OPTIONS, **options})
+
+
+def test_a_finished_run_is_already_done_and_not_touched(run: seedrank.Run, store: seedrank.GraphStore) -> None:
+    before, files = content(run.path), identities(run)
+    done = again(run, store)
+    assert done.manifest == run.manifest
+    assert (content(run.path), identities(run)) == (before, files)
+
+
+def test_already_done_is_exit_0_and_says_so(
+    seedrank_command: Command, run: seedrank.Run, store: seedrank.GraphStore, tmp_path: Path
+) -> None:
+    pq.write_table(HITS, tmp_path / "hits.parquet")
+    arguments = ["--queries", tmp_path / "hits.parquet", "--out", run.path, "--part-size", "6", "--top-k", "5"]
+    result = seedrank_command("score", store.path, *arguments)
+    assert (result.code, "already_done" in result.err) == (0, True), result.err
+    refused = seedrank_command("score", store.path, *arguments, "--resume", "never")
+    assert (refused.code, "already holds the parts of a run" in refused.err) == (2, True), refused.err
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-9])
+
+
+def flip_in_the_middle(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def other_rows(file: Path) -> None:
+    table = pq.read_table(file)
+    pq.write_table(table.slice(0, max(len(table) - 1, 0)), file)
+
+
+@pytest.mark.parametrize("damage", [cut, flip_in_the_middle, empty, other_rows, Path.unlink])
+@pytest.mark.parametrize("table", [0, 1], ids=["candidates", "queries"])
+def test_only_a_damaged_part_is_computed_again(
+    run: seedrank.Run, finished: seedrank.Run, store: seedrank.GraphStore, damage: Callable[[Path], None], table: int
+) -> None:
+    before = identities(run)
+    damage(files_of_part(run, 2)[table])
+    done = again(run, store)
+    assert parts_of(done) == parts_of(finished)
+    assert {name for name, identity in identities(done).items() if before[name] != identity} == {
+        str(file) for file in files_of_part(run, 2)
+    }
+    assert [record.part for record in done.manifest.parts] == list(range(PARTS))
+    assert done.manifest.queries == finished.manifest.queries
+    assert (done.manifest.state, len(done.manifest.resumed_at)) == ("finished", 1)
+    assert (done.path / "_SUCCESS").exists()
+
+
+def test_a_part_that_is_there_but_not_recorded_is_computed_again(
+    run: seedrank.Run, finished: seedrank.Run, store: seedrank.GraphStore
+) -> None:
+    manifest = run.manifest.model_copy(update={"state": "running", "parts": run.manifest.parts[:1]})
+    (run.path / "run.json").write_text(manifest.model_dump_json())
+    (run.path / "_SUCCESS").unlink()
+    before = identities(run)
+    done = again(run, store)
+    assert parts_of(done) == parts_of(finished)
+    assert sum(before[name] == identity for name, identity in identities(done).items()) == 2
+
+
+@pytest.mark.parametrize("step", range(3))
+def test_a_flipped_byte_of_the_manifest_is_refused_or_does_no_harm(
+    seedrank_command: Command,
+    finished: seedrank.Run,
+    store: seedrank.GraphStore,
+    tmp_path: Path,
+    step: int,
+) -> None:
+    pq.write_table(HITS, tmp_path / "hits.parquet")
+    text = (finished.path / "run.json").read_bytes()
+    codes = set()
+    for position in range(step * 89, len(text), 3 * 89):
+        out = tmp_path / f"run-{position}"
+        shutil.copytree(finished.path, out)
+        damaged = bytearray(text)
+        damaged[position] ^= 1
+        (out / "run.json").write_bytes(damaged)
+        result = seedrank_command(
+            "score",
+            store.path,
+            "--queries",
+            tmp_path / "hits.parquet",
+            "--out",
+            out,
+            "--part-size",
+            "6",
+            "--top-k",
+            "5",
+        )
+        codes.add(result.code)
+        assert result.code in (0, 2), (position, result.err)
+        assert parts_of(seedrank.Run(out)) == parts_of(finished)
+    assert codes <= {0, 2}
+
+
+def test_a_manifest_that_is_gone_or_cut_is_a_clear_refusal(run: seedrank.Run, store: seedrank.GraphStore) -> None:
+    before = parts_of(run)
+    cut(run.path / "run.json")
+    with pytest.raises(ConfigError, match=r"(?s)run\.json cannot be read.*--overwrite"):
+        again(run, store)
+    (run.path / "run.json").unlink()
+    with pytest.raises(ConfigError, match="not part of a run"):
+        again(run, store)
+    assert parts_of(run) == before
+
+
+def test_a_damaged_graph_of_the_run_is_built_again(tmp_path: Path) -> None:
+    done = seedrank.score(EDGES, queries=HITS, out=tmp_path / "run", **OPTIONS)
+    expected = content(done.path / "graph")
+    files_of_part(done, 0)[0].unlink()
+    cut(done.path / "graph" / "by_source_neighbors.npy")
+    flip_in_the_middle(done.path / "graph" / "ids.arrow")
+    seedrank.score(EDGES, queries=HITS, out=tmp_path / "run", **OPTIONS)
+    assert content(done.path / "graph") == expected
+
+
+def test_an_edge_list_and_its_store_are_the_same_input(
+    run: seedrank.Run, finished: seedrank.Run, store: seedrank.GraphStore
+) -> None:
+    files_of_part(run, 1)[1].unlink()
+    done = seedrank.score(EDGES, queries=HITS, out=run.path, **OPTIONS)
+    assert parts_of(done) == parts_of(finished)
+    assert done.manifest.graph is not None
+    assert done.manifest.graph.built_in_this_run
+    assert Path(done.manifest.graph.path) == run.path / "graph"
+    assert again(done, store).manifest == done.manifest
+
+
+OTHER: list[tuple[dict[str, Any], str]] = [
+    ({"top_k": 7}, "--top-k: 5 there, 7 here"),
+    ({"part_size": 5}, "--part-size: 6 there, 5 here"),
+    ({"damping": 0.75}, "--restart: 0.5 there, 0.25 here"),
+    ({"restart": (0.25, 0.5)}, "--restart: 0.5 there, 0.25 0.5 here"),
+    ({"backend": "scipy"}, "--backend: cpu there, scipy here"),
+    ({"precision": "float64"}, "--precision: float32 there, float64 here"),
+    ({"paths": True}, "--paths: False there, True here"),
+    ({"method": "bfs"}, "--method: ppr there, bfs here"),
+    ({"timeout_s": 100}, "--timeout-s: none there, 100.0 here"),
+    ({"exclude": pa.table({"node_id": [1]})}, "the exclusions: none there, "),
+    ({"queries": HITS.slice(1)}, "the hits: "),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), OTHER, ids=lambda value: value if isinstance(value, str) else "")
+def test_another_run_is_refused_and_says_what_differs(
+    run: seedrank.Run, store: seedrank.GraphStore, change: dict[str, Any], message: str
+) -> None:
+    before = content(run.path)
+    with pytest.raises(ConfigError) as caught:
+        seedrank.score(store, out=run.path, **{"queries": HITS, **OPTIONS, **change})
+    assert caught.value.found.startswith(f"--out {run.path} holds the parts of another run: ")
+    assert message in caught.value.found
+    assert caught.value.found.count(" there, ") == 1
+    assert content(run.path) == before
+
+
+def test_another_graph_and_several_differences(run: seedrank.Run) -> None:
+    with pytest.raises(ConfigError) as caught:
+        seedrank.score(EDGES.slice(1), queries=HITS, out=run.path, part_size=6, top_k=7, direction="both")
+    found = caught.value.found
+    for name in ("the graph: ", "--top-k: 5 there, 7 here", "--direction: out there, both here"):
+        assert name in found
+    assert "the hits" not in found
+    assert {child.name for child in run.path.iterdir()} == {"run.json", "candidates", "queries", "_SUCCESS"}
+
+
+def test_the_options_that_are_not_in_the_key() -> None:
+    """A new option is in the key unless somebody decides otherwise: here, too."""
+    columns = {name for name in ScoreOptions.model_fields if name.endswith("_column")}
+    graph = {"duplicate_edges", "null_weight", "on_bad_rows"}
+    how = {"backend", "preset", "block_size", "threads", "memory_limit", "deadline_s", "strict", "resume", "overwrite"}
+    assert columns | graph | how == NOT_IN_KEY
+
+
+@pytest.mark.parametrize(
+    "options", [{"threads": 1}, {"block_size": 3}, {"memory_limit": "1GB"}, {"deadline_s": 1000}, {"backend": "cpu"}]
+)
+def test_how_a_run_is_computed_may_change(
+    run: seedrank.Run, finished: seedrank.Run, store: seedrank.GraphStore, options: dict[str, Any]
+) -> None:
+    assert again(run, store, **options).manifest == run.manifest  # already done
+    files_of_part(run, 0)[0].unlink()
+    done = again(run, store, **options)
+    assert parts_of(done) == parts_of(finished)
+    assert done.manifest.run_key == finished.manifest.run_key
+
+
+def test_auto_goes_on_with_the_backend_that_the_run_began_with(store: seedrank.GraphStore, tmp_path: Path) -> None:
+    plain = seedrank.score(store, queries=HITS, out=tmp_path / "run", backend="scipy", **OPTIONS)
+    expected = parts_of(plain)
+    files_of_part(plain, 1)[0].unlink()
+    done = again(plain, store)
+    assert parts_of(done) == expected
+    assert done.manifest.backend is not None
+    assert (done.manifest.backend.name, done.manifest.backend.requested) == ("scipy", "auto")
+    assert done.manifest.backend.reason == "the run began with it"
+
+
+def test_the_key_is_that_of_the_content(store: seedrank.GraphStore, finished: seedrank.Run, tmp_path: Path) -> None:
+    shuffled = HITS.take(list(reversed(range(len(HITS)))))
+    same = seedrank.score(EDGES, queries=shuffled, out=tmp_path / "same", threads=1, **OPTIONS)
+    other = seedrank.score(store, queries=HITS, out=tmp_path / "other", **{**OPTIONS, "top_k": 6})
+    assert same.manifest.run_key == finished.manifest.run_key != other.manifest.run_key
+    assert same.manifest.run_key is not None
+    assert len(same.manifest.run_key) == 32
+
+
+def test_case_28_the_same_command_computes_failed_parts_again(
+    store: seedrank.GraphStore, finished: seedrank.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks: list[int] = []
+
+    def sometimes(*arguments: Any, **options: Any) -> Any:
+        blocks.append(len(blocks))
+        if len(blocks) == 3:
+            raise KernelError("mass is lost", expected="1", fix="none")
+        return personalized_pagerank(*arguments, **options)
+
+    monkeypatch.setattr("seedrank.jobs.method_ppr.personalized_pagerank", sometimes)
+    with pytest.raises(IncompleteRunError, match="part 2: 6"):
+        seedrank.score(store, queries=HITS, out=tmp_path / "run", **OPTIONS)
+    broken = seedrank.open_run(tmp_path / "run")
+    before = identities(broken)
+    assert [part.unfinished_queries for part in broken.manifest.parts] == [0, 0, 6, 0]
+    done = again(broken, store)
+    assert len(blocks) == PARTS + 1
+    assert parts_of(done) == parts_of(finished)
+    assert {name for name, identity in identities(done).items() if before[name] != identity} == {
+        str(file) for file in files_of_part(done, 2)
+    }
+    assert (done.manifest.state, (done.path / "_SUCCESS").exists()) == ("finished", True)
+
+
+def test_parts_that_the_deadline_cut_are_computed_again(
+    store: seedrank.GraphStore, finished: seedrank.Run, tmp_path: Path
+) -> None:
+    late = seedrank.score(store, queries=HITS, out=tmp_path / "run", deadline_s=1e-9, **OPTIONS)
+    assert late.manifest.queries is not None
+    assert late.manifest.queries.by_status == {"timed_out": 20}
+    assert (late.path / "_SUCCESS").exists()
+    done = again(late, store)
+    assert parts_of(done) == parts_of(finished)
+    assert done.manifest.queries == finished.manifest.queries
+
+
+def test_strict_counts_for_what_is_there_already(store: seedrank.GraphStore, tmp_path: Path) -> None:
+    lost = pa.table({"query_id": [1, 2], "node_id": [1, 99]})
+    seedrank.score(store, queries=lost, out=tmp_path / "run")
+    for _ in range(2):
+        with pytest.raises(IncompleteRunError, match="1 of 2 queries"):
+            seedrank.score(store, queries=lost, out=tmp_path / "run", strict=True)
+        assert seedrank.open_run(tmp_path / "run").manifest.state == "incomplete"
+        assert not (tmp_path / "run" / "_SUCCESS").exists()
+    lenient = seedrank.score(store, queries=lost, out=tmp_path / "run")
+    assert (lenient.manifest.state, (lenient.path / "_SUCCESS").exists()) == ("finished", True)
+
+
+def test_a_run_without_queries_is_done_once(store: seedrank.GraphStore, tmp_path: Path) -> None:
+    empty_run = seedrank.score(store, queries=HITS.slice(0, 0), out=tmp_path / "run")
+    before = content(empty_run.path)
+    seedrank.score(store, queries=HITS.slice(0, 0), out=tmp_path / "run")
+    assert content(empty_run.path) == before
+
+
+def test_several_restart_probabilities_go_on(store: seedrank.GraphStore, tmp_path: Path) -> None:
+    several = seedrank.score(store, queries=HITS, out=tmp_path / "run", restart=(0.2, 0.5), **OPTIONS)
+    expected = parts_of(several)
+    flip_in_the_middle(files_of_part(several, 3)[1])
+    done = seedrank.score(store, queries=HITS, out=tmp_path / "run", restart=(0.5, 0.2), **OPTIONS)
+    assert parts_of(done) == expected
+    assert len(done.manifest.resumed_at) == 1
+
+
+def test_progress_counts_what_is_left(run: seedrank.Run, store: seedrank.GraphStore) -> None:
+    told: list[tuple[str, int]] = []
+
+    class Listener:
+        def start(self, queries: int) -> None:
+            told.append(("start", queries))
+
+        def advance(self, queries: int) -> None:
+            told.append(("advance", queries))
+
+        def finish(self) -> None:
+            told.append(("finish", 0))
+
+    files_of_part(run, 3)[0].unlink()
+    again(run, store, reporter=Listener())
+    assert told[0] == ("start", 2)
+    assert sum(queries for word, queries in told if word == "advance") == 2
+
+
+def test_a_link_to_a_run_folder_goes_on_with_it(run: seedrank.Run, store: seedrank.GraphStore, tmp_path: Path) -> None:
+    (tmp_path / "latest").symlink_to(run.path)
+    files_of_part(run, 0)[1].unlink()
+    seedrank.score(store, queries=HITS, out=tmp_path / "latest", **OPTIONS)
+    assert files_of_part(run, 0)[1].exists()
+    seedrank.score(store, queries=HITS.slice(2), out=tmp_path / "latest", overwrite=True)
+    assert (tmp_path / "latest").is_symlink()
+    assert len(seedrank.open_run(run.path).queries) == 18
+    assert json.loads((run.path / "run.json").read_text())["state"] == "finished"
