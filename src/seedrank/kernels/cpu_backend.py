@@ -304,7 +304,7 @@ class CpuBackend:
         if not block.summed:
             graph.sums.reset(count, width)
             block.summed = True
-        padded = np.zeros((2, count, width))
+        padded = np.stack((np.zeros((count, width)), np.ones((count, width))))
         padded[:, :, : len(block.columns)] = weights, factors
         graph.sums.add(graph.pair.current, graph.layout.unscale if block.scaled else graph.ones, *padded)
 

@@ -45,7 +45,10 @@ class RunningSums:
     def add(self, block: ScoreArray, unscale: ScoreArray, weights: Float64Array, factors: Float64Array) -> None:
         """``sum j ← (sum j + weights[j] · block · unscale) · factors[j]``, by column: both are (J, width)."""
         dtype = self.matrices.dtype
-        add_weighted(self.matrices, block, unscale, weights.astype(dtype), factors.astype(dtype), self._threads)
+        # Sums that are finished in all columns, as those of high restart probabilities are early, cost nothing more.
+        growing = np.flatnonzero((weights != 0).any(axis=1) | (factors != 1).any(axis=1))
+        weights, factors = weights.astype(dtype), factors.astype(dtype)
+        add_weighted(self.matrices, growing, block, unscale, weights, factors, self._threads)
 
     def narrow(self, columns: Int64Array, width: int) -> None:
         """Keep some columns, in matrices of `width` columns filled up with zeros."""
@@ -60,16 +63,16 @@ class RunningSums:
 
 
 @compiled(parallel=True)
-def add_weighted(sums: Any, block: Any, unscale: Any, weights: Any, factors: Any, threads: int) -> None:
-    """Read the block once for all sums; see `RunningSums.add`."""
-    count, rows, width = sums.shape
+def add_weighted(sums: Any, positions: Any, block: Any, unscale: Any, weights: Any, factors: Any, threads: int) -> None:
+    """Read the block once for the sums at these positions; see `RunningSums.add`."""
+    _, rows, width = sums.shape
     for thread in prange(threads):
         values = np.empty(width, block.dtype)
         for row in range(rows * thread // threads, rows * (thread + 1) // threads):
             back = unscale[row]
             for column in range(width):
                 values[column] = block[row, column] * back
-            for position in range(count):
+            for position in positions:
                 for column in range(width):
                     total = sums[position, row, column] + weights[position, column] * values[column]
                     sums[position, row, column] = total * factors[position, column]
