@@ -79,6 +79,7 @@ def candidates_table() -> str:
         precision="float32",
         facts={},
         meaning=METHODS["ppr"].meaning,
+        components=("LIST",),
         columns=FURTHER_COLUMNS,
     )
     return _schema_table(schema)

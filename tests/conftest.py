@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -139,3 +139,70 @@ def recall(tmp_path: Path) -> Callable[..., Recalled]:
         return recalled(seedrank.score(graph, queries=table, out=out, **options))
 
     return run_job
+
+
+@dataclass(frozen=True)
+class Fused:
+    """A finished run: candidates of every query in order, and its row, by query id."""
+
+    run: seedrank.Run
+    candidates: dict[Any, list[dict[str, Any]]]
+    rows: dict[Any, dict[str, Any]]
+
+    def nodes(self, query: Any = "q") -> list[Any]:
+        """Candidates, best first."""
+        return [row["node_id"] for row in self.candidates[query]]
+
+    def column(self, name: str, query: Any = "q") -> dict[Any, Any]:
+        """Candidate → value of a column."""
+        return {row["node_id"]: row[name] for row in self.candidates[query]}
+
+    def status(self, query: Any = "q") -> str:
+        """How a query ended."""
+        return str(self.rows[query]["status"])
+
+    @property
+    def files(self) -> list[bytes]:
+        """Every part of both tables."""
+        return [file.read_bytes() for table in (self.run.candidates, self.run.queries) for file in table.files]
+
+
+def hit_table(hits: Any, *, columns: Sequence[str] = ("source", "weight")) -> Any:
+    """Hits of the query ``q``.
+
+    {source: nodes} is a list in the order of falling weights; tuples are a node and then ``columns``; anything else is
+    a table already, or names files.
+    """
+    if isinstance(hits, Mapping):
+        hits = [(node, name, 9.0 - place) for name, nodes in hits.items() for place, node in enumerate(nodes)]
+    if not isinstance(hits, list) or not isinstance(hits[0], tuple):
+        return hits
+    values = map(list, zip(*hits, strict=True))
+    return pa.table({"query_id": ["q"] * len(hits), **dict(zip(("node_id", *columns), values, strict=True))})
+
+
+@pytest.fixture
+def fuse(tmp_path: Path) -> Callable[..., Fused]:
+    """Run ``--method fuse`` on hits (see `hit_table`), or another method with a graph."""
+    numbers = itertools.count()
+
+    def run_job(
+        hits: Any, graph: Any = None, *, columns: Sequence[str] = ("source", "weight"), **options: Any
+    ) -> Fused:
+        settings = {"precision": "float64", **({} if graph is not None else {"method": "fuse"}), **options}
+        table = hit_table(hits, columns=columns)
+        run = seedrank.score(graph, queries=table, out=tmp_path / f"run-{next(numbers)}", **settings)
+        rows = {row["query_id"]: row for row in run.queries.to_arrow().to_pylist()}
+        candidates: dict[Any, list[dict[str, Any]]] = {query: [] for query in rows}
+        for row in run.candidates.to_arrow().to_pylist():
+            candidates[row["query_id"]].append(row)
+            assert row["rank"] == len(candidates[row["query_id"]])
+        return Fused(run, candidates, rows)
+
+    return run_job
+
+
+@pytest.fixture(name="hit_table")
+def hit_table_function() -> Callable[..., Any]:
+    """`hit_table`, for tests that call something else than ``score``."""
+    return hit_table

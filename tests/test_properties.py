@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import seedrank
-from seedrank.config import ScoreKeywords
+from seedrank.keywords import ScoreKeywords
 from seedrank.testing.parity import assert_scores_close
 from seedrank.testing.reference import (
     reference_edges,

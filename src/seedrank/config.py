@@ -9,13 +9,14 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from seedrank.errors import ConfigError
+from seedrank.presets import Preset, preset_values
 
-Group = Literal["Input", "Graph", "Method", "Seeds", "Output", "Run"]
+Group = Literal["Input", "Graph", "Method", "Seeds", "Fusion", "Output", "Run"]
 Direction = Literal["out", "in", "both"]
 Dangling = Literal["seeds", "self", "uniform"]
 DuplicateEdges = Literal["sum", "max", "min", "mean"]
@@ -24,15 +25,20 @@ BadRows = Literal["error", "drop"]
 Normalization = Literal["sum", "none", "minmax", "max"]
 Precision = Literal["float32", "float64"]
 BackendName = Literal["auto", "cpu", "scipy"]
-Method = Literal["ppr", "walk", "bfs", "dfs", "neighbors"]
+Method = Literal["ppr", "walk", "bfs", "dfs", "neighbors", "fuse"]
+Fusion = Literal["rrf", "weighted", "none"]
+Fallback = Literal["rrf", "none"]
 Stop = Literal["tolerance", "top-k"]
 Resume = Literal["auto", "never"]
 
 #: Restart probability of a walk that is given none: walks are for going some way, PageRank for staying near.
 WALK_RESTART = 0.2
 
+#: Name of the channel that brings what a method found in the graph, beside the sources of the hits.
+GRAPH_CHANNEL = "graph"
+
 #: How an option's value came about, weakest first. ``argument`` is a keyword argument of the Python call.
-ORIGINS = ("default", "file", "env", "flag", "argument")
+ORIGINS = ("default", "preset", "file", "env", "flag", "argument")
 
 
 class OptionInfo(NamedTuple):
@@ -95,6 +101,11 @@ class ScoreOptions(BuildOptions):
     hit_seeds_column: Annotated[str, _option("Input")] = Field(
         "seeds", description="List column of nested hits (one row per query)."
     )
+    hit_rank_column: Annotated[str, _option("Input")] = Field(
+        "rank",
+        description="Rank column of the hits, from 1, for reciprocal rank fusion; without the column ranks follow "
+        "from the weights.",
+    )
     all_nodes: Annotated[str | None, _option("Input")] = Field(
         None, description="Make every node of this type its own query, instead of reading hits."
     )
@@ -102,7 +113,10 @@ class ScoreOptions(BuildOptions):
     method: Annotated[Method, _option("Method")] = Field(
         "ppr",
         description="What to compute: personalized PageRank, random walks with restart, breadth-first or depth-first "
-        "traversal, or one-hop neighbors.",
+        "traversal, one-hop neighbors, or the fusion of the hits alone, which needs no graph.",
+    )
+    preset: Annotated[Preset | None, _option("Method")] = Field(
+        None, description="A set of option values by its name; options that are given win over it."
     )
     restart: Annotated[tuple[Annotated[float, Field(ge=1e-9, le=1)], ...], _option("Method")] = Field(
         (0.5,),
@@ -173,6 +187,29 @@ class ScoreOptions(BuildOptions):
     seed_source_weight: Annotated[dict[str, float], _option("Seeds", "SOURCE=WEIGHT")] = Field(
         {}, description="Multiply the normalised weights of a source (repeatable)."
     )
+    lower_is_better: Annotated[tuple[str, ...], _option("Seeds")] = Field(
+        (), description="The weights of this source are distances (repeatable)."
+    )
+
+    fusion: Annotated[Fusion, _option("Fusion")] = Field(
+        "none",
+        description="Rank the hits of the sources and what the graph brings together: by reciprocal ranks, or by "
+        "weighted scores between 0 and 1. With fuse, rrf by default.",
+    )
+    source_weight: Annotated[dict[str, float], _option("Fusion", "SOURCE=WEIGHT")] = Field(
+        {},
+        description=f"Weight of a source in the fusion, 1 by default; {GRAPH_CHANNEL} is what the graph brings, 0 "
+        "silences (repeatable).",
+    )
+    rrf_k: Annotated[int, _option("Fusion")] = Field(
+        60, ge=0, le=1_000_000, description="k of reciprocal rank fusion, 1 / (k + rank)."
+    )
+    fusion_depth: Annotated[int, _option("Fusion", "candidates")] = Field(
+        1000, ge=1, le=2**31 - 1, description="How many of the best nodes of the graph take part in the fusion."
+    )
+    fallback: Annotated[Fallback, _option("Fusion")] = Field(
+        "none", description="What a query returns for which the graph brings nothing: its hits by reciprocal ranks."
+    )
 
     top_k: Annotated[int, _option("Output", "candidates")] = Field(
         100, ge=1, le=2**31 - 1, description="Candidates per query."
@@ -181,10 +218,10 @@ class ScoreOptions(BuildOptions):
         (), description="Return only nodes of these types (repeatable)."
     )
     include_seeds: Annotated[bool, _option("Output")] = Field(
-        False, description="Whether the hits of a query may be among its candidates."
+        False, description="Whether the hits of a query may be among its candidates; yes by default with fusion."
     )
     min_score: Annotated[float, _option("Output", "score")] = Field(
-        0.0, ge=0, le=1, description="Return only candidates with at least this score."
+        0.0, ge=0, le=1e9, description="Return only candidates with at least this score."
     )
     paths: Annotated[bool, _option("Output")] = Field(
         False, description="Return the shortest path from a seed with every candidate."
@@ -227,6 +264,20 @@ class ScoreOptions(BuildOptions):
         False, description="Exit with 6 when any query ends with a status other than ok."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _filled_in(cls, values: Any) -> Any:
+        """Put in what preset and method give to options that are not given."""
+        if not isinstance(values, dict):
+            return values
+        filled = preset_values(values)
+        fused = {**filled, **values}
+        if values.get("method") == "fuse":
+            fused.setdefault("fusion", "rrf")
+        if fused.get("fusion", "none") != "none":
+            fused.setdefault("include_seeds", True)
+        return fused
+
     @field_validator("restart", "damping", mode="before")
     @classmethod
     def _one_is_a_list_of_one(cls, value: Any) -> Any:
@@ -234,7 +285,7 @@ class ScoreOptions(BuildOptions):
             return ()
         return value if isinstance(value, list | tuple) else (value,)
 
-    @field_validator("type_weight", "seed_source_weight")
+    @field_validator("type_weight", "seed_source_weight", "source_weight")
     @classmethod
     def _weights_are_not_negative(cls, value: dict[str, float]) -> dict[str, float]:
         for name, weight in value.items():
@@ -273,6 +324,16 @@ class ScoreOptions(BuildOptions):
         raise ValueError(msg)
 
     @property
+    def ranks_hits(self) -> bool:
+        """Whether hits are ranked, and may be candidates although the graph does not have them."""
+        return self.fusion != "none" or self.fallback != "none"
+
+    @property
+    def uses_ranks(self) -> bool:
+        """Whether positions in the lists of the sources matter."""
+        return "rrf" in (self.fusion, self.fallback)
+
+    @property
     def restart_probabilities(self) -> tuple[float, ...]:
         """Every λ, whichever of the two names it was given by, ascending; each in (0, 1]. Walks default to another."""
         if self.damping:
@@ -285,67 +346,6 @@ class ScoreOptions(BuildOptions):
     def restart_probability(self) -> float:
         """λ, where there is one; the lowest of several."""
         return self.restart_probabilities[0]
-
-
-class BuildKeywords(TypedDict, total=False):
-    """Keyword arguments of `seedrank.build`: the fields of `BuildOptions`."""
-
-    src_column: str
-    dst_column: str
-    weight_column: str
-    type_column: str
-    node_id_column: str
-    node_type_column: str
-    duplicate_edges: DuplicateEdges
-    null_weight: NullWeight
-    on_bad_rows: BadRows
-    overwrite: bool
-
-
-class ScoreKeywords(BuildKeywords, total=False):
-    """Keyword arguments of `seedrank.score`, `seedrank.plan` and `seedrank.check`: the fields of `ScoreOptions`."""
-
-    hit_query_column: str
-    hit_node_column: str
-    hit_weight_column: str
-    hit_source_column: str
-    hit_seeds_column: str
-    all_nodes: str | None
-    method: Method
-    restart: float | tuple[float, ...] | list[float]
-    damping: float | tuple[float, ...] | list[float]
-    max_iterations: int
-    tolerance: float
-    stop: Stop
-    dangling: Dangling
-    direction: Direction
-    edge_type: tuple[str, ...] | list[str]
-    type_weight: dict[str, float]
-    max_hops: int | None
-    max_visited_nodes: int | None
-    max_visited_edges: int | None
-    walk_steps: int
-    random_seed: int
-    hop_decay: float
-    neighbors_per_seed: int | None
-    source: tuple[str, ...] | list[str]
-    source_normalization: Normalization
-    seed_source_weight: dict[str, float]
-    top_k: int
-    node_type: tuple[str, ...] | list[str]
-    include_seeds: bool
-    min_score: float
-    paths: bool
-    part_size: int
-    backend: BackendName
-    precision: Precision
-    block_size: int | None
-    threads: int | None
-    memory_limit: int | str | None
-    timeout_s: float | None
-    deadline_s: float | None
-    resume: Resume
-    strict: bool
 
 
 OptionsT = TypeVar("OptionsT", bound=_Options)

@@ -74,10 +74,10 @@ def test_sorted_by_query_source_node_weight() -> None:
 def test_both_ways_of_sorting_agree(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(7)
     query, source, node = (random.integers(low, 4, 500).astype(np.int32) for low in (0, 0, -1))
-    weight = random.integers(0, 3, 500) / 4
+    weight, rank = random.integers(0, 3, 500) / 4, random.integers(1, 4, 500)
     monkeypatch.setattr(queries, "_LARGEST_KEY", limit)
-    order = queries._order(query, source, node, weight)
-    rows = list(zip(query.tolist(), source.tolist(), node.tolist(), weight.tolist(), strict=True))
+    order = queries._order(query, source, node, weight, rank)
+    rows = list(zip(*(column.tolist() for column in (query, source, node, weight, rank)), strict=True))
     assert [rows[i] for i in order] == sorted(rows)
     assert sorted(order.tolist()) == list(range(500))
 
@@ -349,3 +349,34 @@ def test_order_of_rows_parts_and_form_does_not_matter(data: st.DataObject, hits:
     form = data.draw(st.sampled_from([long, nested]))
     parts = [form(part) for part in (shuffled[:cut], shuffled[cut:]) if part]
     assert_same(read_hits(parts), read_hits(long(hits)))
+
+
+def test_ranks_are_read_when_they_are_asked_for() -> None:
+    table = pa.table({"query_id": [1, 1, 1], "node_id": ["b", "a", None], "rank": pa.array([2, 1, None], pa.int8())})
+    assert read_hits(table).rank is None
+    ranked = read_hits(table, HitColumns(rank="rank"))
+    assert ranked.rank is not None
+    assert ranked.rank.tolist() == [1, 1, 2]  # the hit without a node first
+    assert read_hits(table, HitColumns(rank="place")).rank is None
+    nested = pa.table({"query_id": [1], "rank": [3], "seeds": [["a", "b"]]})
+    of_row = read_hits(nested, HitColumns(rank="rank"))
+    assert of_row.rank is not None
+    assert of_row.rank.tolist() == [3, 3]
+
+
+def test_repeats_are_sorted_by_rank_too() -> None:
+    columns = {"query_id": [1, 1, 1], "node_id": ["a"] * 3, "weight": [1.0] * 3}
+    tables = [pa.table({**columns, "rank": ranks}) for ranks in ([3, 1, 2], [2, 3, 1])]
+    first, second = (read_hits(table, HitColumns(rank="rank")).rank for table in tables)
+    assert first is not None
+    assert second is not None
+    assert first.tolist() == second.tolist() == [1, 2, 3]
+
+
+def test_negative_weights_where_they_are_allowed() -> None:
+    table = pa.table({"query_id": [1], "node_id": ["a"], "weight": [-2.5]})
+    assert read_hits(table, signed=True).weight.tolist() == [-2.5]
+    with pytest.raises(InputDataError, match="negative"):
+        read_hits(table)
+    with pytest.raises(InputDataError, match="null, NaN or infinite: row 0"):
+        read_hits(pa.table({"query_id": [1], "node_id": ["a"], "weight": [math.inf]}), signed=True)

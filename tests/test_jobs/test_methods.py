@@ -30,7 +30,9 @@ def test_columns_of_the_table_exist() -> None:
 @pytest.mark.parametrize("method", get_args(Method))
 def test_columns_with_and_without_paths(method: Method) -> None:
     plain = make_options(ScoreOptions, {"method": method})
-    assert candidate_columns(plain) == (() if method == "ppr" else ("hops", "anchor_id", "visit_count"))
+    assert candidate_columns(plain) == (() if method in ("ppr", "fuse") else ("hops", "anchor_id", "visit_count"))
+    if method == "fuse":
+        return
     paths = make_options(ScoreOptions, {"method": method, "paths": True})
     assert candidate_columns(paths) == (
         *(name for name in FURTHER_COLUMNS if method != "ppr" or name != "visit_count"),
@@ -40,7 +42,11 @@ def test_columns_with_and_without_paths(method: Method) -> None:
 @pytest.mark.parametrize("method", get_args(Method))
 def test_facts_name_what_makes_the_numbers(method: Method) -> None:
     options = make_options(ScoreOptions, {"method": method})
-    check_method_options(options)
+    check_method_options(options, "graph")
     facts = table_facts(options)
-    assert set(facts) == {"method", "direction", "precision", "top_k"} | METHODS[method].options - {"damping"}
+    fused = {"fusion", "fallback", "fusion_depth", "source_weight", "rrf_k", "lower_is_better"}
+    silent = {"damping", "preset", "paths", "timeout_s", "backend"}
+    assert set(facts) - fused == {"method", "precision", "top_k"} | METHODS[method].options - silent - fused
+    of_fuse = {"fusion", "source_weight", "rrf_k", "lower_is_better"}
+    assert set(facts) & fused == (of_fuse if method == "fuse" else set())
     assert facts.get("restart") == {"ppr": 0.5, "walk": 0.2}.get(method)

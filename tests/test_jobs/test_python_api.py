@@ -15,8 +15,9 @@ from pydantic import BaseModel, ByteSize
 
 import seedrank
 from seedrank import errors
-from seedrank.config import BuildKeywords, BuildOptions, ScoreKeywords, ScoreOptions, make_options
+from seedrank.config import BuildOptions, ScoreOptions, make_options
 from seedrank.errors import ConfigError, InputDataError, SeedrankError
+from seedrank.keywords import BuildKeywords, ScoreKeywords
 
 Write = Callable[..., Path]
 
@@ -143,7 +144,7 @@ def test_every_kind_of_input_gives_the_same_candidates(write: Write, tmp_path: P
 
 
 def test_something_that_is_no_input(tmp_path: Path) -> None:
-    graphs: list[Any] = [3, None, io.BytesIO(), {"src": [1]}, []]
+    graphs: list[Any] = [3, io.BytesIO(), {"src": [1]}, []]
     for graph in graphs:
         with pytest.raises(InputDataError):
             seedrank.score(graph, queries=pa.table(HITS), out=tmp_path / "run")

@@ -56,6 +56,16 @@ def test_source_weights() -> None:
     assert as_dict(build(HITS, source_weights=np.array([0.0, 0.0]))) == {}
 
 
+def test_distances_are_turned_round_by_minmax_alone() -> None:
+    nearest_first = np.array([True, False])
+    found = as_dict(build(HITS, normalization="minmax", lower_is_better=nearest_first))
+    assert found == pytest.approx({0: 0.5, 3: 0.5}, abs=1e-15)
+    unchanged = build(HITS, normalization="max", lower_is_better=nearest_first)
+    assert as_dict(unchanged) == as_dict(build(HITS, normalization="max"))
+    equal = build([(0, 0, 4, 0.0), (0, 0, 5, 0.0)], normalization="minmax", lower_is_better=np.array([True]))
+    assert as_dict(equal) == {4: 0.5, 5: 0.5}
+
+
 def test_equal_scores_are_one_under_minmax_and_zero_sources_nothing() -> None:
     equal = build([(0, 0, 4, 7.0), (0, 0, 5, 7.0), (0, 1, 6, 0.0), (0, 1, 7, 0.0)], normalization="minmax")
     assert as_dict(equal) == {4: 0.5, 5: 0.5}

@@ -52,6 +52,7 @@ def candidates_schema(
     facts: Mapping[str, Any],
     meaning: ScoreMeaning,
     several_restarts: bool = False,
+    components: Sequence[str] = (),
     columns: Sequence[str] = (),
 ) -> pa.Schema:
     """Schema of ``RUN/candidates``.
@@ -63,25 +64,37 @@ def candidates_schema(
     facts : method and parameters that produced the table, stored in the file metadata.
     meaning : what a score is.
     several_restarts : whether a query has a result for each of several restart probabilities.
+    components : names of the lists that were fused, each with a column of its own.
     columns : the ones of `FURTHER_COLUMNS` that are filled, in that order.
     """
     further = _further_columns(node_type)
+    score_type = pa.float32() if precision == "float32" else pa.float64()
     return pa.schema(
         [
             _field("query_id", query_type, "id of the query, as given"),
             *_restart_column(several_restarts),
             _field("rank", pa.int32(), "position of the candidate in its query", unit="1 = best"),
             _field("node_id", node_type, "id of the candidate, as given in the edge list"),
-            _field(
-                "score",
-                pa.float32() if precision == "float32" else pa.float64(),
-                meaning.description,
-                unit=meaning.unit,
+            _field("score", score_type, meaning.description, unit=meaning.unit),
+            *(
+                _field(
+                    component_column(name),
+                    score_type,
+                    f"what {name} contributes to the score; null where it does not have the candidate",
+                    unit=meaning.unit,
+                    nullable=True,
+                )
+                for name in components
             ),
             *(further[name] for name in columns),
         ],
         metadata=_document("candidates", CANDIDATES_SCHEMA_VERSION, facts),
     )
+
+
+def component_column(name: str) -> str:
+    """Name of the column of what one of several fused lists contributes."""
+    return f"score_{name}"
 
 
 def path_type(node_type: pa.DataType) -> pa.ListType:
@@ -107,12 +120,19 @@ def _further_columns(node_type: pa.DataType) -> dict[str, pa.Field]:
             unit="edges",
             nullable=True,
         ),
-        _field("anchor_id", node_type, "the seed that the candidate was found from", nullable=True),
+        _field(
+            "anchor_id",
+            node_type,
+            "the seed that the candidate was found from; null when no path leads to the candidate",
+            nullable=True,
+        ),
         _field(
             "visit_count",
             pa.int64(),
-            "visits of the walk from the anchor; of a traversal, distinct shortest paths from the anchor",
+            "visits of the walk from the anchor; of a traversal, distinct shortest paths from the anchor; null for "
+            "a hit that the method did not find",
             unit="visits or paths",
+            nullable=True,
         ),
         _field(
             "path",
@@ -140,7 +160,8 @@ def queries_schema(*, query_type: pa.DataType, facts: Mapping[str, Any], several
             _field(
                 "status",
                 pa.string(),
-                "how the query ended: ok, no_valid_seeds, not_converged, budget_exhausted, timed_out, failed",
+                "how the query ended: ok, no_valid_seeds, fallback_rrf, not_converged, budget_exhausted, timed_out, "
+                "failed",
             ),
             _field(
                 "seeds_given",

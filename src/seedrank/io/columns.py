@@ -127,7 +127,7 @@ def bad_rows(
     return f"{where} {complaint}: {', '.join(shown)}{more} (rows are counted from 0 in the file)"
 
 
-def numbers_of(array: pa.Array, place: str) -> pa.Array:
+def numbers_of(array: pa.Array, place: str, *, what: str = "weight") -> pa.Array:
     """Return a numeric column as float64 with its nulls, in any integer or float width.
 
     Raises
@@ -138,7 +138,7 @@ def numbers_of(array: pa.Array, place: str) -> pa.Array:
     plain = plain_type(array.type)
     if not (pa.types.is_integer(plain) or pa.types.is_floating(plain) or pa.types.is_null(plain)):
         raise InputDataError(
-            f"{place} has type {array.type}, which is not a weight",
+            f"{place} has type {array.type}, which is not a {what}",
             expected="integers or floats of any width",
             fix="write the column as double",
         )

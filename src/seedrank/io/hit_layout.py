@@ -30,7 +30,9 @@ class HitColumns:
         In the long form columns; in the nested form the fields of the list's structs (weight and source may
         also be columns, they then hold for all hits of the row). Weight and source are optional.
     seeds : str
-        The list column of the nested form: ids, or structs of node_id[, weight][, source].
+        The list column of the nested form: ids, or structs of node_id[, weight][, source][, rank].
+    rank : str, optional
+        Position of the hit in the list of its source, a column or field like weight; None: not read.
     explicit : frozenset of str
         The roles that the user named; a named column must be there.
     """
@@ -40,6 +42,7 @@ class HitColumns:
     weight: str = "weight"
     source: str = "source"
     seeds: str = "seeds"
+    rank: str | None = None
     explicit: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -53,7 +56,7 @@ class HitLayout:
         Whether a row holds a list of hits.
     structs : bool
         Whether the list's elements are structs.
-    weight, source : {"row", "element"} or None
+    weight, source, rank : {"row", "element"} or None
         Column of the table, field of the structs, or absent.
     """
 
@@ -61,21 +64,21 @@ class HitLayout:
     structs: bool
     weight: Where
     source: Where
+    rank: Where
 
     def columns(self, names: HitColumns) -> list[str]:
         """Columns to read."""
-        wanted = [names.query_id, names.seeds if self.nested else names.node_id]
-        wanted += [names.weight] if self.weight == "row" else []
-        wanted += [names.source] if self.source == "row" else []
-        return wanted
+        return [names.query_id, names.seeds if self.nested else names.node_id, *self._optional(names, "row")]
 
     def fields(self, names: HitColumns) -> dict[str, frozenset[str]]:
         """Struct fields to read."""
         if not self.structs:
             return {}
-        optional = {names.weight: self.weight, names.source: self.source}
-        wanted = {name for name, where in optional.items() if where == "element"}
-        return {names.seeds: frozenset({names.node_id, *wanted})}
+        return {names.seeds: frozenset({names.node_id, *self._optional(names, "element")})}
+
+    def _optional(self, names: HitColumns, place: Where) -> list[str]:
+        roles = ((names.weight, self.weight), (names.source, self.source), (names.rank, self.rank))
+        return [name for name, where in roles if name is not None and where == place]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +89,8 @@ class FlatHits:
     ----------
     parents : ndarray, shape (hits,), int64
         Row of the batch that each hit is from.
-    node, weight, source : pyarrow.Array, length hits
-        Weight and source are None if the table has none. A null struct is a hit without a node.
+    node, weight, source, rank : pyarrow.Array, length hits
+        Weight, source and rank are None if the table has none. A null struct is a hit without a node.
     is_null : ndarray, shape (rows,), bool
         Rows whose list is null (all False in the long form).
     """
@@ -96,10 +99,11 @@ class FlatHits:
     node: pa.Array
     weight: pa.Array | None
     source: pa.Array | None
+    rank: pa.Array | None
     is_null: npt.NDArray[np.bool_]
 
 
-_NO_ELEMENTS = HitLayout(nested=True, structs=False, weight=None, source=None)
+_NO_ELEMENTS = HitLayout(nested=True, structs=False, weight=None, source=None, rank=None)
 
 
 def find_layout(table: TableInput, names: HitColumns) -> HitLayout:
@@ -118,12 +122,13 @@ def find_layout(table: TableInput, names: HitColumns) -> HitLayout:
         if other != layout:
             raise InputDataError(
                 f"{table.what}: {part.uri} has {_describe(layout)}, {other_part.uri} has {_describe(other)}",
-                expected="one form, and weight and source either in every file or in none",
+                expected="one form, and weight, source and rank each either in every file or in none",
                 fix="write the files alike",
             )
     for role, where, name in (
         ("weight", layout.weight, names.weight),
         ("source", layout.source, names.source),
+        ("rank", layout.rank, names.rank),
         ("seeds", layout.nested or None, names.seeds),
     ):
         if role in names.explicit and where is None:
@@ -156,6 +161,7 @@ def flatten(batch: Batch, layout: HitLayout, names: HitColumns) -> FlatHits:
             node=batch.table.column(names.node_id),
             weight=batch.column(names.weight) if layout.weight else None,
             source=batch.column(names.source) if layout.source else None,
+            rank=batch.column(names.rank) if names.rank and layout.rank else None,
             is_null=np.zeros(rows, np.bool_),
         )
     lists = batch.table.column(names.seeds)
@@ -168,7 +174,7 @@ def flatten(batch: Batch, layout: HitLayout, names: HitColumns) -> FlatHits:
     elements = lists.flatten()
     structs = pa.types.is_struct(elements.type)
 
-    def part(name: str, where: Where) -> pa.Array | None:
+    def part(name: str | None, where: Where) -> pa.Array | None:
         if where == "element":
             return pc.struct_field(elements, name) if structs else pa.nulls(len(elements))
         return None if where is None else batch.table.column(name).take(pa.array(parents))
@@ -178,6 +184,7 @@ def flatten(batch: Batch, layout: HitLayout, names: HitColumns) -> FlatHits:
         node=pc.struct_field(elements, names.node_id) if structs else elements,
         weight=part(names.weight, layout.weight),
         source=part(names.source, layout.source),
+        rank=part(names.rank, layout.rank),
         is_null=np.asarray(lists.is_null().to_numpy(zero_copy_only=False)),
     )
 
@@ -194,6 +201,7 @@ def _layout_of(table: TableInput, part: InputPart, names: HitColumns) -> HitLayo
             structs=False,
             weight="row" if part.type_of(names.weight) is not None else None,
             source="row" if part.type_of(names.source) is not None else None,
+            rank="row" if names.rank is not None and part.type_of(names.rank) is not None else None,
         )
     if part.type_of(names.node_id) is not None:
         raise InputDataError(
@@ -222,6 +230,7 @@ def _layout_of(table: TableInput, part: InputPart, names: HitColumns) -> HitLayo
         structs=pa.types.is_struct(element),
         weight=_where(part, names.weight, fields),
         source=_where(part, names.source, fields),
+        rank=None if names.rank is None else _where(part, names.rank, fields),
     )
 
 
@@ -256,5 +265,6 @@ def _field_names(data_type: pa.DataType) -> list[str]:
 
 def _describe(layout: HitLayout) -> str:
     form = "a list of hits a row" if layout.nested else "one hit a row"
-    have = [name for name, where in (("weight", layout.weight), ("source", layout.source)) if where]
+    roles = (("weight", layout.weight), ("source", layout.source), ("rank", layout.rank))
+    have = [name for name, where in roles if where]
     return f"{form} with {' and '.join(have)}" if have else f"{form} without weight and source"

@@ -211,6 +211,27 @@ def match_ids(
     return np.asarray(positions.to_numpy(zero_copy_only=False), dtype=np.int32)
 
 
+def insertion_points(wanted: pa.Array, known: pa.Array) -> npt.NDArray[np.int64]:
+    """Count the known ids that come before each of some others, by bisection.
+
+    Parameters
+    ----------
+    wanted, known : pyarrow.Array
+        Ids of one type, without nulls; ``known`` is sorted.
+
+    Returns
+    -------
+    ndarray, shape (len(wanted),), int64
+    """
+    low, high = np.zeros(len(wanted), np.int64), np.full(len(wanted), len(known), np.int64)
+    while len(searching := np.flatnonzero(low < high)):
+        middle = (low[searching] + high[searching]) // 2
+        before = pc.less(known.take(pa.array(middle)), wanted.take(pa.array(searching))).to_numpy(zero_copy_only=False)
+        low[searching[before]] = middle[before] + 1
+        high[searching[~before]] = middle[~before]
+    return low
+
+
 def _bisect(wanted: pa.Array, known: pa.Array) -> npt.NDArray[np.int32]:
     """Find few integers among many sorted ones, without a hash table of the many."""
     present = wanted.is_valid().to_numpy(zero_copy_only=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ _LARGEST_KEY = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, eq=False)
 class HitTable:
-    """All hits, sorted by (query, source, node, weight), so that the order of the input cannot matter.
+    """All hits, sorted by (query, source, node, weight, rank), so that the order of the input cannot matter.
 
     Parameters
     ----------
@@ -38,7 +39,11 @@ class HitTable:
     node : ndarray, shape (h,), int32
         Position in ``node_ids``; -1 where the node id is null.
     weight : ndarray, shape (h,), float64
-        Finite and not negative; 1 without a weight column. 0 for a hit without node whose weight is none.
+        Finite, and not negative unless signed ones were allowed; 1 without a weight column. 0 for a hit without node
+        whose weight is none.
+    rank : ndarray, shape (h,), int64, or None
+        Position in the list of its source, from 1; None without a rank column. 1 for a hit without node whose rank is
+        none.
     source : ndarray, shape (h,), int32, or None
         Position in ``source_names``; None without sources.
     source_names : tuple of str or None
@@ -54,30 +59,36 @@ class HitTable:
     node_ids: pa.Array
     node: npt.NDArray[np.int32]
     weight: npt.NDArray[np.float64]
+    rank: npt.NDArray[np.int64] | None
     source: npt.NDArray[np.int32] | None
     source_names: tuple[str | None, ...]
     null_list: npt.NDArray[np.bool_]
     records: list[InputFileRecord]
 
 
-def read_hits(source: TableSource, columns: HitColumns | None = None, *, sources: Sequence[str] = ()) -> HitTable:
+def read_hits(
+    source: TableSource, columns: HitColumns | None = None, *, sources: Sequence[str] = (), signed: bool = False
+) -> HitTable:
     """Read and validate hits in one streaming pass.
 
     Parameters
     ----------
     source : TableSource
         Path, folder, glob, URL, table, Arrow stream, or a list of these; one row a hit (query_id, node_id[,
-        weight] [, source]), or one row a list (query_id, seeds).
+        weight] [, source] [, rank]), or one row a list (query_id, seeds).
     columns : HitColumns, optional
         Column names.
     sources : sequence of str, optional
         Keep only the hits of these sources; their queries all stay.
+    signed : bool
+        Whether weights may be negative.
 
     Raises
     ------
     InputDataError
         Missing columns or a named source that does not occur, a null query id, a null, NaN, infinite or
-        negative weight of a kept hit that has a node, both forms at once, ids that cannot be compared.
+        negative weight or a rank below 1 of a kept hit that has a node, both forms at once, ids that cannot be
+        compared.
     """
     columns = columns or HitColumns()
     table = TableInput.open(source, what="queries")
@@ -94,14 +105,19 @@ def read_hits(source: TableSource, columns: HitColumns | None = None, *, sources
     names = NameEncoder()
     seen: set[str | None] = set()
     weights: list[npt.NDArray[np.float64]] = []
+    ranks: list[npt.NDArray[np.int64]] = []
     for batch in table.batches(layout.columns(columns), fields=layout.fields(columns)):
         query = _queries_of(batch, columns.query_id)
         hits = flatten(batch, layout, columns)
+        place = _Place(batch, hits, query, layout, columns)
         if hits.source is not None:
-            check_name(hits.source.type, "source", batch.part.place(_home(columns, layout, "source")))
+            check_name(hits.source.type, "source", batch.part.place(place.home(columns.source)))
             if sources:
                 hits = _only(hits, sources, seen)
-        weights.append(_weights(batch, hits, query, layout, columns))
+                place = place._replace(hits=hits)
+        weights.append(_weights(place, signed=signed))
+        if hits.rank is not None:
+            ranks.append(_ranks(place))
         # Without lists, as many hits as rows are the rows.
         all_rows = not layout.nested and len(hits.parents) == len(query)
         hit_queries = query if all_rows else query.take(pa.array(hits.parents))
@@ -118,13 +134,15 @@ def read_hits(source: TableSource, columns: HitColumns | None = None, *, sources
     weight = np.concatenate(weights or [np.empty(0)])
     null_list = np.full(len(query_ids), layout.nested)
     null_list[listed] = False
-    order = _order(query_codes, source_codes, node_codes, weight)
+    rank = np.concatenate(ranks or [np.empty(0, np.int64)]) if layout.rank is not None else None
+    order = _order(query_codes, source_codes, node_codes, weight, rank)
     return HitTable(
         query_ids=query_ids,
         query=query_codes[order],
         node_ids=node_ids,
         node=node_codes[order],
         weight=weight[order],
+        rank=None if rank is None else rank[order],
         source=None if source_codes is None else source_codes[order],
         source_names=source_names,
         null_list=null_list,
@@ -158,6 +176,7 @@ def _only(hits: FlatHits, sources: Sequence[str], seen: set[str | None]) -> Flat
         node=hits.node.filter(mask),
         weight=None if hits.weight is None else hits.weight.filter(mask),
         source=None if hits.source is None else hits.source.filter(mask),
+        rank=None if hits.rank is None else hits.rank.filter(mask),
         is_null=hits.is_null,
     )
 
@@ -173,46 +192,85 @@ def _check_sources(sources: Sequence[str], seen: set[str | None]) -> None:
         )
 
 
-def _weights(
-    batch: Batch, hits: FlatHits, query: pa.Array, layout: HitLayout, columns: HitColumns
-) -> npt.NDArray[np.float64]:
-    if hits.weight is None:
-        return np.ones(len(hits.parents))
-    home = _home(columns, layout, "weight")
-    array = numbers_of(hits.weight, batch.part.place(home))
-    weight = np.array(array.fill_null(np.nan).to_numpy(zero_copy_only=False))
-    invalid = ~((weight >= 0) & np.isfinite(weight))
-    if not invalid.any():
-        return weight
-    # A hit without a node (an outer join leaves such rows) is dropped later; its weight decides nothing.
-    bad = invalid & ~null_rows(hits.node)
-    if bad.any():
+class _Place(NamedTuple):
+    """The hits of a batch, and where they stand in it."""
+
+    batch: Batch
+    hits: FlatHits
+    query: pa.Array
+    layout: HitLayout
+    columns: HitColumns
+
+    def refuse(self, bad: npt.NDArray[np.bool_], values: pa.Array, home: str, complaint: str, expected: str) -> None:
+        """Raise if a hit is bad, naming the first ones by query, node and value."""
+        if not bad.any():
+            return
         shown = pa.RecordBatch.from_arrays(
-            [query.take(pa.array(hits.parents)), hits.node, hits.weight],
-            names=[columns.query_id, columns.node_id, columns.weight],
+            [self.query.take(pa.array(self.hits.parents)), self.hits.node, values],
+            names=[self.columns.query_id, self.columns.node_id, home],
         )
         raise InputDataError(
             bad_rows(
-                batch,
+                self.batch,
                 bad,
-                home,
-                "has a weight that is null, negative, NaN or infinite",
+                self.home(home),
+                complaint,
                 show=shown.schema.names,
                 hits=shown,
-                parents=hits.parents,
+                parents=self.hits.parents,
             ),
-            expected="weights that are finite and not negative",
+            expected=expected,
             fix="correct or remove these hits",
         )
+
+    def home(self, name: str) -> str:
+        """Column of the table that a column of the hits is in."""
+        where = {
+            self.columns.weight: self.layout.weight,
+            self.columns.source: self.layout.source,
+            self.columns.rank: self.layout.rank,
+        }
+        return self.columns.seeds if where[name] == "element" else name
+
+
+def _weights(place: _Place, *, signed: bool) -> npt.NDArray[np.float64]:
+    hits, name = place.hits, place.columns.weight
+    if hits.weight is None:
+        return np.ones(len(hits.parents))
+    array = numbers_of(hits.weight, place.batch.part.place(place.home(name)))
+    weight = np.array(array.fill_null(np.nan).to_numpy(zero_copy_only=False))
+    invalid = ~np.isfinite(weight) if signed else ~((weight >= 0) & np.isfinite(weight))
+    if not invalid.any():
+        return weight
+    # A hit without a node (an outer join leaves such rows) is dropped later; its weight decides nothing.
+    place.refuse(
+        invalid & ~null_rows(hits.node),
+        hits.weight,
+        name,
+        f"has a weight that is null, {'' if signed else 'negative, '}NaN or infinite",
+        f"weights that are finite{'' if signed else ' and not negative'}",
+    )
     weight[invalid] = 0.0
     return weight
 
 
-def _home(columns: HitColumns, layout: HitLayout, role: str) -> str:
-    """Column of the table that the weights or sources are in."""
-    where = layout.weight if role == "weight" else layout.source
-    name = columns.weight if role == "weight" else columns.source
-    return columns.seeds if where == "element" else name
+def _ranks(place: _Place) -> npt.NDArray[np.int64]:
+    hits, name = place.hits, place.columns.rank
+    assert hits.rank is not None
+    assert name is not None
+    array = numbers_of(hits.rank, place.batch.part.place(place.home(name)), what="rank")
+    rank = np.array(array.fill_null(np.nan).to_numpy(zero_copy_only=False))
+    # 2^53: up to here every whole number is a float64.
+    invalid = ~((rank >= 1) & (rank <= 2**53) & (rank == np.floor(rank)))
+    place.refuse(
+        invalid & ~null_rows(hits.node),
+        hits.rank,
+        name,
+        "has a rank that is null or no whole number from 1 up",
+        "positions from 1; without the column they follow from the weights",
+    )
+    rank[invalid] = 1
+    return rank.astype(np.int64)
 
 
 def _order(
@@ -220,8 +278,10 @@ def _order(
     source: npt.NDArray[np.int32] | None,
     node: npt.NDArray[np.int32],
     weight: npt.NDArray[np.float64],
+    rank: npt.NDArray[np.int64] | None,
 ) -> npt.NDArray[np.int64]:
-    """Sorting permutation by (query, source, node, weight)."""
+    """Sorting permutation by (query, source, node, weight, rank)."""
+    values = (weight,) if rank is None else (rank, weight)
     sources, nodes = _span(source), _span(node)
     if _span(query) * sources * nodes <= _LARGEST_KEY:
         # One key instead of three; a stable sort of it is linear where the input is sorted already.
@@ -229,13 +289,13 @@ def _order(
         key = key * nodes + (node + np.int64(1))
         order = np.argsort(key, kind="stable")
         key = key[order]
-        # Only hits that agree in all three are left to be told apart by weight.
+        # Only hits that agree in all three are left to be told apart by weight and rank.
         same = key[1:] == key[:-1]
         tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
-        order[tied] = order[tied][np.lexsort((weight[order[tied]], key[tied]))]
+        order[tied] = order[tied][np.lexsort((*(value[order[tied]] for value in values), key[tied]))]
         return order
-    keys = (weight, node) if source is None else (weight, node, source)
-    return np.lexsort((*keys, query))
+    keys = (node,) if source is None else (node, source)
+    return np.lexsort((*values, *keys, query))
 
 
 def _span(codes: npt.NDArray[np.int32] | None) -> int:

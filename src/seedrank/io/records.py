@@ -68,7 +68,7 @@ class OptionRecord(_Record):
     """An option of a run: its value, and where it came from."""
 
     value: Any
-    origin: Literal["default", "file", "env", "flag", "argument"]
+    origin: Literal["default", "preset", "file", "env", "flag", "argument"]
 
 
 class GraphRecord(_Record):
@@ -96,7 +96,8 @@ class BackendRecord(_Record):
     reason: str
     precision: str
     solver: str = Field(
-        description="Of ppr: steps, or sweeps with the over-relaxation factor between verifying steps; else the method."
+        description="Of ppr: steps, or sweeps with the over-relaxation factor between verifying steps; of fuse the "
+        "rule; else the method."
     )
     block_size: int = Field(description="Queries scored together.")
     bytes_per_query: int = Field(description="Memory that one query of a block takes.")

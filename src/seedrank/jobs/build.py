@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from seedrank._version import __version__
-from seedrank.config import BuildKeywords, BuildOptions, make_options
+from seedrank.config import BuildOptions, make_options
 from seedrank.io.edges import EdgeColumns, EdgeList, read_edges
 from seedrank.io.graphstore import (
     GraphStore,
@@ -27,6 +27,7 @@ from seedrank.io.nodes import NodeTable, read_nodes
 from seedrank.jobs.locations import check_output_apart, local_output
 from seedrank.jobs.progress import Stopwatch
 from seedrank.kernels.adjacency import Adjacency, build_adjacency
+from seedrank.keywords import BuildKeywords
 
 log = logging.getLogger(__name__)
 

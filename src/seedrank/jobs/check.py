@@ -10,12 +10,15 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from seedrank.config import ScoreKeywords, ScoreOptions, make_options
+from seedrank.config import ScoreOptions, make_options
 from seedrank.io.graphstore import verify_graph_store
+from seedrank.io.no_graph import NoGraph
+from seedrank.io.records import GraphFacts
 from seedrank.jobs.methods import check_method_options
 from seedrank.jobs.prepare import check_run_output, open_graph, type_weights
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet, check_query_options, load_query_set
+from seedrank.keywords import ScoreKeywords
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class CheckReport:
 
 
 def check(
-    graph: Any,
+    graph: Any = None,
     *,
     out: str | os.PathLike[str] | None = None,
     queries: Any = None,
@@ -82,7 +85,7 @@ def run_check(
     options: ScoreOptions,
 ) -> CheckReport:
     """`check` with validated options."""
-    check_method_options(options)
+    check_method_options(options, graph)
     check_query_options(queries, options)
     check_run_output(out, graph=graph, queries=queries, nodes=nodes, exclude=exclude, options=options)
     with tempfile.TemporaryDirectory(prefix="seedrank-check-") as temporary:
@@ -109,19 +112,19 @@ def run_check(
             seeds_given=int(query_set.seeds_given.clip(min=0).sum()),
             seeds_missing=int(query_set.seeds_missing.sum()),
             eligible_nodes=facts.nodes if query_set.eligible is None else int(np.count_nonzero(query_set.eligible)),
-            warnings=_warnings(query_set, facts.nodes, facts.edges),
+            warnings=_warnings(query_set, None if isinstance(store, NoGraph) else facts),
         )
 
 
-def _warnings(query_set: QuerySet, nodes: int, edges: int) -> list[str]:
+def _warnings(query_set: QuerySet, graph: GraphFacts | None) -> list[str]:
     found = []
     given, missing = int(query_set.seeds_given.clip(min=0).sum()), int(query_set.seeds_missing.sum())
-    if nodes == 0 or edges == 0:
-        found.append(f"the graph has {nodes} nodes and {edges} edges")
+    if graph is not None and (graph.nodes == 0 or graph.edges == 0):
+        found.append(f"the graph has {graph.nodes} nodes and {graph.edges} edges")
     if len(query_set) == 0:
         found.append("there is no query")
-    elif not query_set.valid.any():
+    elif graph is not None and not query_set.valid.any():
         found.append("no query has a valid seed: are the node ids of the hits those of the graph?")
-    elif missing * 2 > given:
+    elif graph is not None and missing * 2 > given:
         found.append(f"{missing} of {given} hits are not in the graph")
     return found

@@ -22,11 +22,12 @@ from seedrank.jobs.methods import METHODS
 from seedrank.jobs.outcome import Outcome
 from seedrank.jobs.paths import followed_graph, path_columns
 from seedrank.jobs.progress import Stopwatch
-from seedrank.jobs.query_set import QuerySet, gather
+from seedrank.jobs.query_set import QuerySet
 from seedrank.jobs.recorded import recorded_options, recorded_queries, recorded_store
 from seedrank.jobs.resources import processors
 from seedrank.jobs.results import open_run
 from seedrank.kernels.contributions import seed_contributions
+from seedrank.kernels.runs import gather
 
 
 @dataclass(frozen=True)
@@ -121,18 +122,24 @@ def explain(
     Raises
     ------
     ConfigError
-        ``restart`` is missing, or none of the run's.
+        ``restart`` is missing, or none of the run's; the run fused its lists.
     InputDataError
         Not a run folder; graph or inputs are gone or have changed; the run has no such query, the graph no such node.
     """
     opened = open_run(run)
     options = recorded_options(opened.manifest)
+    if options.fusion != "none":
+        raise ConfigError(
+            f"{opened.path} fused its lists (--fusion {options.fusion}), which this command does not take apart",
+            expected="a run with --fusion none",
+            fix="see the columns score_… of RUN/candidates: they say what each list contributes to a score",
+        )
     row = _row_of(restart, options)
     store = recorded_store(opened)
     query_set = recorded_queries(opened, store, options, queries=queries, exclude=exclude)
     asked = _position(query, query_set.query_ids, what="query", place=f"the hits of {opened.path}")
     target = int(store.inverse_order[_position(node, store.ids, what="node", place=f"the graph {store.path}")])
-    if not query_set.valid[asked]:
+    if not query_set.seeded[asked]:
         raise InputDataError(
             f"query {query!r} has no valid seeds: nothing is near it",
             expected="a query with a hit of positive weight that is in the graph",

@@ -14,10 +14,12 @@ from typing import Literal
 from seedrank._version import __version__
 from seedrank.config import ScoreOptions
 from seedrank.io.graphstore import GraphStore
+from seedrank.io.no_graph import NoGraph
 from seedrank.io.records import GraphRecord, InputRecord, OptionRecord, PartRecord, QueryCounts, RunManifest
 from seedrank.jobs.query_set import QuerySet
+from seedrank.presets import preset_values
 
-Origin = Literal["default", "file", "env", "flag", "argument"]
+Origin = Literal["default", "preset", "file", "env", "flag", "argument"]
 _LIBRARIES = ("numpy", "scipy", "numba", "pyarrow")
 
 
@@ -42,12 +44,18 @@ def record_inputs(manifest: RunManifest, store: GraphStore, query_set: QuerySet,
     place : where the store stands when the run has begun.
     built : whether it was built in this run.
     """
+    manifest.inputs = dict(query_set.records)
+    manifest.queries = QueryCounts(
+        total=len(query_set),
+        by_status={},
+        seeds_given=int(query_set.seeds_given.clip(min=0).sum()),
+        seeds_missing=int(query_set.seeds_missing.sum()),
+    )
+    if isinstance(store, NoGraph):
+        return
     facts = store.facts
     graph_files = [file for files in facts.inputs.values() for file in files]
-    manifest.inputs = {
-        "graph": InputRecord(files=graph_files, fingerprint=facts.fingerprint),
-        **query_set.records,
-    }
+    manifest.inputs = {"graph": InputRecord(files=graph_files, fingerprint=facts.fingerprint), **manifest.inputs}
     manifest.graph = GraphRecord(
         path=str(place.resolve()),
         built_in_this_run=built,
@@ -57,12 +65,6 @@ def record_inputs(manifest: RunManifest, store: GraphStore, query_set: QuerySet,
             for name in GraphRecord.model_fields
             if name not in ("path", "built_in_this_run", "store_bytes")
         },
-    )
-    manifest.queries = QueryCounts(
-        total=len(query_set),
-        by_status={},
-        seeds_given=int(query_set.seeds_given.clip(min=0).sum()),
-        seeds_missing=int(query_set.seeds_missing.sum()),
     )
 
 
@@ -81,15 +83,20 @@ def now() -> str:
 
 def _option_records(options: ScoreOptions, origins: Mapping[str, Origin]) -> dict[str, OptionRecord]:
     """Return the value and origin of every option; restart and damping appear as the one setting that they are."""
+    by_preset = preset_values({**dict.fromkeys(origins), "preset": options.preset})
+
+    def origin_of(name: str) -> Origin:
+        return origins.get(name, "preset" if name in by_preset else "default")
+
     records = {
-        name: OptionRecord(value=value, origin=origins.get(name, "default"))
+        name: OptionRecord(value=value, origin=origin_of(name))
         for name, value in options.model_dump(mode="json").items()
         if name != "damping"
     }
-    origin = origins.get("damping") if options.damping else origins.get("restart")
     restart = options.restart_probabilities
     records["restart"] = OptionRecord(
-        value=list(restart) if len(restart) > 1 else restart[0], origin=origin or "default"
+        value=list(restart) if len(restart) > 1 else restart[0],
+        origin=origin_of("damping" if options.damping else "restart"),
     )
     return records
 

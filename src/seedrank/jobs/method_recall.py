@@ -20,7 +20,7 @@ from seedrank.jobs.outcome import Outcome, Requirements
 from seedrank.jobs.paths import followed_graph, id_column, path_columns
 from seedrank.jobs.prepare import block_size, memory_budget
 from seedrank.jobs.progress import Stopwatch
-from seedrank.jobs.query_set import QuerySet, gather
+from seedrank.jobs.query_set import QuerySet
 from seedrank.jobs.resources import processors
 from seedrank.kernels.backend import BackendDecision
 from seedrank.kernels.depth_first import depth_first
@@ -28,6 +28,7 @@ from seedrank.kernels.numba_support import require_compiled
 from seedrank.kernels.one_hop import one_hop
 from seedrank.kernels.recall import LIMITS, RecallLimits, RecallQueries, RecallResult, StopFlags
 from seedrank.kernels.recall_graph import RecallGraph
+from seedrank.kernels.runs import gather
 from seedrank.kernels.traverse import breadth_first
 from seedrank.kernels.walk import random_walk
 from seedrank.kernels.walk_graph import build_walk_graph

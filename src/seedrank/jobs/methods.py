@@ -9,11 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from seedrank.config import Method, ScoreOptions
+from seedrank.config import Fusion, Method, ScoreOptions
 from seedrank.errors import ConfigError
 from seedrank.io.candidates import FURTHER_COLUMNS, ScoreMeaning
 from seedrank.io.graphstore import GraphStore
 from seedrank.jobs.clock import Clock
+from seedrank.jobs.fusion import FusingRunner, channel_options
+from seedrank.jobs.fusion_options import FUSION_OPTIONS, check_fusion_options
+from seedrank.jobs.method_fuse import fuse_requirements, start_fuse
 from seedrank.jobs.method_ppr import ppr_requirements, start_ppr
 from seedrank.jobs.method_recall import recall_requirements, start_recall
 from seedrank.jobs.outcome import Requirements, Runner
@@ -31,7 +34,8 @@ class MethodEntry:
     Attributes
     ----------
     meaning : what a score is, for the metadata of the result.
-    options : the options that this method uses and some other does not.
+    needs_graph : whether there is nothing to compute without a graph.
+    options : the options that this method uses and some other does not; those of `FUSION_OPTIONS` left aside.
     candidate_columns : the columns that it adds to ``candidates``.
     backends : names of the backends that it can run on, besides ``auto``.
     requirements : (options, nodes) → who would compute, and how much a query takes.
@@ -40,6 +44,7 @@ class MethodEntry:
     """
 
     meaning: ScoreMeaning
+    needs_graph: bool
     options: frozenset[str]
     candidate_columns: frozenset[str]
     backends: tuple[str, ...]
@@ -47,13 +52,19 @@ class MethodEntry:
     start: Callable[[GraphStore, Callable[[], QuerySet], ScoreOptions, Stopwatch, Clock], Runner]
 
 
+_GRAPH = frozenset(
+    {"direction", "edge_type", "type_weight", "paths", "timeout_s", "backend", "fusion_depth", "fallback"}
+)
 _BUDGET = frozenset({"max_visited_nodes", "max_visited_edges"})
+#: Options that change no number of the result, or go into another one.
+_NO_FACTS = frozenset({"damping", "preset", "paths", "timeout_s", "backend"})
 
 
 def _recall(meaning: ScoreMeaning, *options: str) -> MethodEntry:
     return MethodEntry(
         meaning=meaning,
-        options=_BUDGET.union(options),
+        needs_graph=True,
+        options=_GRAPH.union(_BUDGET, options),
         candidate_columns=frozenset({"hops", "anchor_id", "visit_count"}),
         backends=("cpu",),
         requirements=recall_requirements,
@@ -66,10 +77,10 @@ METHODS: Mapping[Method, MethodEntry] = {
         meaning=ScoreMeaning(
             "personalized PageRank of the node for the query's seeds", "probability; all nodes of a query sum to 1"
         ),
-        options=frozenset(
-            {"restart", "damping", "max_iterations", "tolerance", "stop", "dangling", "max_hops"}
-            | {"source_normalization", "seed_source_weight"}
-        ),
+        needs_graph=True,
+        options=_GRAPH
+        | {"preset", "restart", "damping", "max_iterations", "tolerance", "stop", "dangling", "max_hops"}
+        | {"source_normalization", "seed_source_weight"},
         candidate_columns=frozenset(),
         backends=("cpu", "scipy"),
         requirements=ppr_requirements,
@@ -89,11 +100,44 @@ METHODS: Mapping[Method, MethodEntry] = {
         ScoreMeaning("hop decay, as every candidate is one hop away", "1 at the anchor"),
         *("hop_decay", "neighbors_per_seed"),
     ),
+    "fuse": MethodEntry(
+        meaning=ScoreMeaning("fusion of the sources", "see the rule of the fusion"),
+        needs_graph=False,
+        options=frozenset(),
+        candidate_columns=frozenset(),
+        backends=(),
+        requirements=fuse_requirements,
+        start=start_fuse,
+    ),
+}
+
+#: What fused scores are, by rule.
+FUSED: Mapping[Fusion, ScoreMeaning] = {
+    "rrf": ScoreMeaning("reciprocal rank fusion of the lists that have the node", "sum of weight / (k + rank)"),
+    "weighted": ScoreMeaning(
+        "weighted fusion of the lists that have the node", "sum of weight * score, scaled to 0 … 1 in its list"
+    ),
 }
 
 
-def check_method_options(options: ScoreOptions) -> None:
-    """Refuse options that were given although the method does not use them, and values that it does not take.
+def start_method(
+    store: GraphStore, queries: Callable[[], QuerySet], options: ScoreOptions, stopwatch: Stopwatch, clock: Clock
+) -> Runner:
+    """Start the method of the options, and what ranks hits around it."""
+    start = METHODS[options.method].start
+    if options.method == "fuse" or not options.ranks_hits:
+        return start(store, queries, options, stopwatch, clock)
+    channel = start(store, queries, channel_options(options), stopwatch, clock)
+    return FusingRunner(channel.backend, channel, queries(), options)
+
+
+def method_requirements(options: ScoreOptions, nodes: int) -> Requirements:
+    """Say who would compute, and what a query of a block takes on a graph of so many nodes."""
+    return METHODS[options.method].requirements(channel_options(options), nodes)
+
+
+def check_method_options(options: ScoreOptions, graph: Any) -> None:
+    """Refuse a missing graph, options that were given although nothing uses them, and values that do not go together.
 
     Raises
     ------
@@ -101,6 +145,13 @@ def check_method_options(options: ScoreOptions) -> None:
         Naming the methods that would do.
     """
     entry = METHODS[options.method]
+    if graph is None and entry.needs_graph:
+        raise ConfigError(
+            f"no graph is given, but --method {options.method} needs one",
+            expected="a graph store, or an edge list",
+            fix="name it as the first argument; --method fuse ranks the hits alone",
+        )
+    check_fusion_options(options)
     for name in ScoreOptions.model_fields:
         users = [method for method, other in METHODS.items() if name in other.options]
         given = name in options.model_fields_set and getattr(options, name) is not None
@@ -131,11 +182,28 @@ def candidate_columns(options: ScoreOptions) -> tuple[str, ...]:
     return tuple(name for name in FURTHER_COLUMNS if name in filled)
 
 
+def score_meaning(options: ScoreOptions) -> ScoreMeaning:
+    """Say what the column ``score`` holds."""
+    if options.fusion != "none":
+        return FUSED[options.fusion]
+    meaning = METHODS[options.method].meaning
+    if options.fallback == "none":
+        return meaning
+    return ScoreMeaning(
+        f"{meaning.description}; of queries with status fallback_rrf {FUSED['rrf'].description}",
+        f"{meaning.unit}; of fallback_rrf {FUSED['rrf'].unit}",
+    )
+
+
 def table_facts(options: ScoreOptions) -> dict[str, Any]:
     """Return the parameters that the metadata of both result tables names: those that make the numbers."""
     values = options.model_dump(mode="json")
-    own = {name: values[name] for name in sorted(METHODS[options.method].options - {"damping"})}
+    entry = METHODS[options.method]
+    used = entry.options - _NO_FACTS - FUSION_OPTIONS
+    if options.ranks_hits:
+        used |= FUSION_OPTIONS if entry.needs_graph else FUSION_OPTIONS - _GRAPH
+    own = {name: values[name] for name in sorted(used)}
     if "restart" in own:
         several = options.restart_probabilities
         own["restart"] = list(several) if len(several) > 1 else several[0]
-    return {**{name: values[name] for name in ("method", "direction", "precision", "top_k")}, **own}
+    return {**{name: values[name] for name in ("method", "precision", "top_k")}, **own}

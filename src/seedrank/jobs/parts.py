@@ -15,10 +15,9 @@ import pyarrow.compute as pc
 
 from seedrank.config import ScoreOptions
 from seedrank.errors import InterruptedRunError
-from seedrank.io.candidates import candidates_schema, queries_schema
-from seedrank.io.graphstore import GraphStore
+from seedrank.io.candidates import candidates_schema, component_column, queries_schema
 from seedrank.jobs.clock import Clock
-from seedrank.jobs.methods import METHODS, candidate_columns, table_facts
+from seedrank.jobs.methods import candidate_columns, score_meaning, table_facts
 from seedrank.jobs.outcome import Outcome, Runner
 from seedrank.jobs.progress import Reporter
 from seedrank.jobs.query_set import QuerySet
@@ -100,7 +99,6 @@ def assemble_part(
     blocks: Sequence[ScoredBlock],
     *,
     query_set: QuerySet,
-    store: GraphStore,
     options: ScoreOptions,
 ) -> AssembledPart:
     """Turn the blocks of the queries ``first`` … ``last - 1`` into the part's two tables."""
@@ -125,7 +123,7 @@ def assemble_part(
     by_status = Counter(status.tolist())
     cut_by_deadline = pc.sum(pc.equal(queries_table["budget_hit"], "deadline_s")).as_py() or 0
     return AssembledPart(
-        candidates=_candidates_table(first, counts, outcomes, query_set, store, options),
+        candidates=_candidates_table(first, counts, outcomes, query_set, options),
         queries=queries_table,
         by_status=by_status,
         unfinished=by_status["failed"] + cut_by_deadline,
@@ -174,18 +172,20 @@ def _candidates_table(
     counts: npt.NDArray[np.int32],
     outcomes: Sequence[Outcome],
     query_set: QuerySet,
-    store: GraphStore,
     options: ScoreOptions,
 ) -> pa.Table:
-    further, restarts = candidate_columns(options), options.restart_probabilities
+    space, restarts = query_set.space, options.restart_probabilities
+    components = query_set.components if options.fusion != "none" else ()
+    further = candidate_columns(options)
     several = len(restarts)
     schema = candidates_schema(
         query_type=query_set.query_ids.type,
-        node_type=store.ids.type,
+        node_type=space.id_type,
         precision=options.precision,
         facts=table_facts(options),
-        meaning=METHODS[options.method].meaning,
+        meaning=score_meaning(options),
         several_restarts=several > 1,
+        components=components,
         columns=further,
     )
     of_row = np.repeat(np.arange(len(counts)), counts)
@@ -195,14 +195,14 @@ def _candidates_table(
         "query_id": query_set.query_ids.take(pa.array(first + of_row // several)),
         "restart": pa.array(np.asarray(restarts)[of_row % several]),
         "rank": pa.array(rank.astype(np.int32)),
-        "node_id": store.ids.take(pa.array(store.order[nodes])),
+        "node_id": space.ids(nodes),
         "score": _joined([pa.array(outcome.scores) for outcome in outcomes], schema.field("score").type),
         **{
             name: _joined(
-                [outcome.candidate_columns[name] for outcome in outcomes if name in outcome.candidate_columns],
+                [outcome.candidate_columns.get(name, pa.nulls(len(outcome.nodes))) for outcome in outcomes],
                 schema.field(name).type,
             )
-            for name in further
+            for name in (*map(component_column, components), *further)
         },
     }
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)

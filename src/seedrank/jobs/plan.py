@@ -6,14 +6,15 @@ import os
 from dataclasses import asdict, dataclass
 from typing import Any, Unpack
 
-from seedrank.config import ScoreKeywords, ScoreOptions, make_options
+from seedrank.config import ScoreOptions, make_options
 from seedrank.errors import InputDataError
 from seedrank.io.query_ids import read_query_ids
 from seedrank.io.tables import TableInput
 from seedrank.jobs.build import read_nodes_input
-from seedrank.jobs.methods import METHODS, check_method_options
+from seedrank.jobs.methods import check_method_options, method_requirements
 from seedrank.jobs.prepare import (
     block_size,
+    check_no_graph_options,
     check_run_output,
     check_store_options,
     memory_budget,
@@ -21,6 +22,7 @@ from seedrank.jobs.prepare import (
     type_weights,
 )
 from seedrank.jobs.query_set import check_query_options
+from seedrank.keywords import ScoreKeywords
 
 #: Memory of the interpreter and its libraries, and what one part holds before it is written.
 BASE_BYTES = 150 << 20
@@ -34,7 +36,7 @@ class Plan:
 
     Attributes
     ----------
-    graph : "store" or "edge list"; an edge list is built first.
+    graph : "store", "edge list" or "none"; an edge list is built first.
     nodes, edges : of the store; for an edge list upper limits from the footers, and ``exact`` is False.
     queries, hits : distinct queries and rows of hits.
     parts : files that each result table would have.
@@ -43,7 +45,7 @@ class Plan:
     block_bytes : what a block takes, with what the backend pads it by.
     graph_bytes : size of the store (estimated for an edge list).
     peak_memory_bytes : estimate: graph + block + parts + interpreter.
-    largest_output_rows : queries · top-k.
+    largest_output_rows : queries · top-k, or what fewer nodes or hits there are.
     """
 
     graph: str
@@ -71,7 +73,7 @@ class Plan:
 
 
 def plan(
-    graph: Any,
+    graph: Any = None,
     *,
     out: str | os.PathLike[str] | None = None,
     queries: Any = None,
@@ -106,17 +108,19 @@ def run_plan(
     options: ScoreOptions,
 ) -> Plan:
     """`plan` with validated options."""
-    check_method_options(options)
+    check_method_options(options, graph)
     check_query_options(queries, options)
     check_run_output(out, graph=graph, queries=queries, nodes=nodes, exclude=exclude, options=options)
     size = _graph_size(graph, nodes=nodes, options=options)
     hits, query_count = _query_size(queries, nodes_of_type=size.nodes_of_type, options=options)
-    needs = METHODS[options.method].requirements(options, size.nodes)
+    needs = method_requirements(options, size.nodes)
     budget = memory_budget(options.memory_limit)
     width = block_size(options, needs, budget=budget, queries=query_count)
-    part_rows = min(query_count, options.part_size) * min(options.top_k, size.nodes)
+    # Hits are candidates whether the graph has them or not.
+    most_candidates = min(options.top_k, hits if options.ranks_hits else size.nodes)
+    part_rows = min(query_count, options.part_size) * most_candidates
     return Plan(
-        graph="store" if size.exact else "edge list",
+        graph="none" if graph is None else "store" if size.exact else "edge list",
         exact=size.exact,
         nodes=size.nodes,
         edges=size.edges,
@@ -136,7 +140,7 @@ def run_plan(
         + needs.block_bytes(min(width, max(query_count, 1)))
         + part_rows * CANDIDATE_BYTES
         + BASE_BYTES,
-        largest_output_rows=query_count * min(options.top_k, size.nodes),
+        largest_output_rows=query_count * most_candidates,
     )
 
 
@@ -150,6 +154,9 @@ class _GraphSize:
 
 
 def _graph_size(graph: Any, *, nodes: Any, options: ScoreOptions) -> _GraphSize:
+    if graph is None:
+        check_no_graph_options(nodes=nodes, options=options)
+        return _GraphSize(True, 0, 0, 0, None)
     store = store_of(graph)
     if store is not None:
         check_store_options(store, nodes=nodes, options=options)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from seedrank.config import BuildOptions, ScoreOptions
 from seedrank.errors import ConfigError, InputDataError, ResourceError
 from seedrank.io.graphstore import GraphStore, StoredRows, is_graph_store, open_graph_store
+from seedrank.io.no_graph import NoGraph
 from seedrank.io.runfolder import check_run_replaceable
 from seedrank.jobs.build import GRAPH_OPTIONS, build_store
 from seedrank.jobs.locations import check_output_apart, local_output, local_path
@@ -55,17 +56,20 @@ def store_of(graph: Any) -> GraphStore | None:
 def open_graph(
     graph: Any, *, nodes: Any, options: ScoreOptions, build_in: Path, stopwatch: Stopwatch
 ) -> tuple[GraphStore, bool]:
-    """Open a graph store, or build one from an edge list.
+    """Open a graph store, or build one from an edge list; without either, `NoGraph` stands in its place.
 
     Returns the store and whether it was built here, at ``build_in``.
 
     Raises
     ------
     ConfigError
-        Options of the edge list or a node table were given with a store that was built otherwise.
+        Options of the edge list or a node table were given with a store that was built otherwise, or without a graph.
     InputDataError
         Bad data, or a damaged store.
     """
+    if graph is None:
+        check_no_graph_options(nodes=nodes, options=options)
+        return NoGraph(), False
     store = store_of(graph)
     if store is None:
         values = {name: getattr(options, name) for name in options.model_fields_set & set(GRAPH_OPTIONS)}
@@ -74,6 +78,17 @@ def open_graph(
         ), True
     check_store_options(store, nodes=nodes, options=options)
     return store, False
+
+
+def check_no_graph_options(*, nodes: Any, options: ScoreOptions) -> None:
+    """Refuse a node table and options of an edge list where there is no graph."""
+    given = ["nodes"] if nodes is not None else []
+    given += [name for name in GRAPH_OPTIONS if name in options.model_fields_set]
+    if given:
+        flag = f"--{given[0].replace('_', '-')}"
+        raise ConfigError(
+            f"{flag} is given without a graph", expected=f"{flag} together with an edge list", fix=f"drop {flag}"
+        )
 
 
 def check_store_options(store: GraphStore, *, nodes: Any, options: ScoreOptions) -> None:

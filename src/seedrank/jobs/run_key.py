@@ -14,9 +14,10 @@ from seedrank.io.candidates import CANDIDATES_SCHEMA_VERSION, QUERIES_SCHEMA_VER
 from seedrank.io.records import RunManifest
 
 #: Options that change no byte of a part. What edges and hits said under the names of their columns is in the
-#: fingerprints of the inputs; of ``backend`` the one that ran counts; parts that the deadline cut are computed again.
+#: fingerprints of the inputs; of ``backend`` the one that ran counts, and of ``preset`` the values that it set; parts
+#: that the deadline cut are computed again.
 NOT_IN_KEY = frozenset(
-    {"backend", "block_size", "threads", "memory_limit", "deadline_s", "strict", "resume"}
+    {"backend", "preset", "block_size", "threads", "memory_limit", "deadline_s", "strict", "resume"}
     | set(BuildOptions.model_fields)
     | {name for name in ScoreOptions.model_fields if name.startswith("hit_")}
 )

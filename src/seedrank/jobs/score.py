@@ -12,7 +12,7 @@ from functools import partial
 from threading import Event
 from typing import Any, Literal, Unpack
 
-from seedrank.config import ScoreKeywords, ScoreOptions, make_options
+from seedrank.config import ScoreOptions, make_options
 from seedrank.errors import IncompleteRunError, InterruptedRunError, SeedrankError, StorageError, Terminated
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.lock import locked
@@ -21,7 +21,7 @@ from seedrank.io.runfolder import RunFolder, create_run_folder, recover_replaced
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.locations import local_output
 from seedrank.jobs.manifest import Origin, count_by_status, new_manifest, now, record_inputs
-from seedrank.jobs.methods import METHODS, check_method_options
+from seedrank.jobs.methods import check_method_options, start_method
 from seedrank.jobs.outcome import Runner
 from seedrank.jobs.parts import ScoredBlock, assemble_part, score_blocks
 from seedrank.jobs.pipeline import Background
@@ -32,12 +32,13 @@ from seedrank.jobs.resources import limited_threads, peak_memory
 from seedrank.jobs.results import Run
 from seedrank.jobs.resume import intact_parts, run_to_go_on_with
 from seedrank.jobs.run_key import check_same_run, run_key
+from seedrank.keywords import ScoreKeywords
 
 log = logging.getLogger(__name__)
 
 
 def score(
-    graph: Any,
+    graph: Any = None,
     *,
     out: str | os.PathLike[str],
     queries: Any = None,
@@ -47,17 +48,18 @@ def score(
     cancel: Event | None = None,
     **options: Unpack[ScoreKeywords],
 ) -> Run:
-    """Score many seed sets by personalized PageRank and write one top-k candidate table.
+    """Score many seed sets by personalized PageRank, or another method, and write one top-k candidate table.
 
     Parameters
     ----------
     graph : GraphStore, path of a graph store, or an edge list (path, glob, URL, list, Arrow stream)
-        An edge list is built into ``out/graph`` first.
+        An edge list is built into ``out/graph`` first. ``method="fuse"`` needs none.
     out : path
         The run folder. If it holds parts of the very same run, the run goes on; those of another one need
         ``overwrite=True``.
     queries : path, glob, URL, list of these, or any object with ``__arrow_c_stream__``
-        Hits: rows (query_id, node_id[, weight][, source]) or (query_id, seeds: list). Or pass ``all_nodes=TYPE``.
+        Hits: rows (query_id, node_id[, weight][, source][, rank]) or (query_id, seeds: list). Or pass
+        ``all_nodes=TYPE``.
     nodes : like ``queries``, optional
         Node table, for an edge list.
     exclude : like ``queries``, optional
@@ -111,7 +113,7 @@ def run_score(
     cancel: Event | None = None,
 ) -> Run:
     """`score` with validated options and the origin of each."""
-    check_method_options(options)
+    check_method_options(options, graph)
     check_query_options(queries, options)
     check_run_output(out, graph=graph, queries=queries, nodes=nodes, exclude=exclude, options=options)
     store_of(graph)  # a damaged store is refused before an earlier run is replaced
@@ -219,6 +221,7 @@ class _Job:
             return
         if built:
             self.store = self.folder.adopt_graph(self.store)
+            self.query_set = self.query_set.on(self.store)
         if self.missing:
             self._start(lambda: self.query_set)
         log.info("resumed", extra={"parts_kept": len(manifest.parts), "parts_missing": len(self.missing)})
@@ -229,7 +232,7 @@ class _Job:
 
     def _start(self, queries: Callable[[], QuerySet]) -> None:
         """Make the method ready; a run that goes on keeps the backend that ``auto`` chose when it began."""
-        self.runner = METHODS[self.options.method].start(self.store, queries, self.options, self.stopwatch, self.clock)
+        self.runner = start_method(self.store, queries, self.options, self.stopwatch, self.clock)
         backend = self.runner.backend
         if self.earlier is not None and self.manifest.options["backend"].value == "auto":
             backend = backend.model_copy(update={"requested": "auto", "reason": "the run began with it"})
@@ -323,9 +326,7 @@ class _Job:
     def _write_part(self, part: int, first: int, last: int, blocks: list[ScoredBlock], begin: float) -> None:
         """Write both tables of a part and record it; on the thread in the background, which owns the manifest then."""
         with self.stopwatch.stage("write"):
-            tables = assemble_part(
-                first, last, blocks, query_set=self.query_set, store=self.store, options=self.options
-            )
+            tables = assemble_part(first, last, blocks, query_set=self.query_set, options=self.options)
             candidates_file, queries_file = self.folder.write_part(
                 part, candidates=tables.candidates, queries=tables.queries
             )

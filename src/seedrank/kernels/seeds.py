@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seedrank.kernels.arrays import Float64Array, Int32Array, Int64Array, SourceNormalization
+from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, SourceNormalization
+from seedrank.kernels.runs import run_lengths, run_starts
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ def build_seeds(
     queries: int,
     normalization: SourceNormalization,
     source_weights: Float64Array | None,
+    lower_is_better: BoolArray | None = None,
     inverse_order: Int32Array,
 ) -> SeedSets:
     """Normalise hits by source, add up repeated nodes and scale every query to sum 1.
@@ -47,6 +49,9 @@ def build_seeds(
     The result is multiplied by the weight of the source, repeated nodes add up, and the whole is divided by
     its sum. Nodes whose weight ends as 0 are no seeds. Scaling uses powers of two, so weights near the ends
     of float64 neither overflow nor vanish.
+
+    Of a source whose weights are distances, ``minmax`` makes (max - w) / (max - min), with 1 for all when they are
+    equal. No other rule turns a distance into a weight.
 
     Parameters
     ----------
@@ -63,6 +68,8 @@ def build_seeds(
     normalization : "sum", "none", "minmax" or "max"
     source_weights : float64 (sources) or None
         Finite, >= 0; None: all 1.
+    lower_is_better : bool (sources), optional
+        Sources whose weights are distances; heeded by ``minmax`` only.
     inverse_order : int32 (n)
         Tie rank → internal node.
 
@@ -73,38 +80,45 @@ def build_seeds(
     present = rank >= 0
     query, rank, weight = query[present], rank[present], weight[present]
     source = np.zeros_like(query) if source is None else source[present]
-    values = _normalised(query, source, weight, normalization)
+    distance = np.zeros(len(query), np.bool_) if lower_is_better is None else lower_is_better[source]
+    values = _normalised(query, source, weight, normalization, distance)
     if source_weights is not None:
         # Only ratios matter in the end: scaled to at most 1, the product cannot overflow.
         values = values * _to_unit_scale(source_weights, source_weights.max(initial=0.0))[source]
     by_node = np.lexsort((rank, query))  # stable: sources stay in order within a node
     query, rank, values = query[by_node], rank[by_node], values[by_node]
-    starts = _starts(query, rank)
+    starts = run_starts(query, rank)
     if len(starts):
         query, rank, values = query[starts], rank[starts], np.add.reduceat(values, starts)
     positive = values > 0
     query, rank, values = query[positive], rank[positive], values[positive]
-    starts = _starts(query)
+    starts = run_starts(query)
     if len(starts):
-        values = values / np.repeat(np.add.reduceat(values, starts), np.diff(starts, append=len(query)))
+        values = values / np.repeat(np.add.reduceat(values, starts), run_lengths(starts, len(query)))
     offsets = np.zeros(queries + 1, dtype=np.int64)
     np.cumsum(np.bincount(query, minlength=queries), out=offsets[1:])
     return SeedSets(offsets=offsets, nodes=inverse_order[rank], weights=values)
 
 
 def _normalised(
-    query: Int32Array, source: Int32Array, weight: Float64Array, normalization: SourceNormalization
+    query: Int32Array,
+    source: Int32Array,
+    weight: Float64Array,
+    normalization: SourceNormalization,
+    distance: BoolArray,
 ) -> Float64Array:
     """Normalise each (query, source) group; ``none`` only scales each query by a power of two."""
     if not len(query):
         return weight
-    starts = _starts(query) if normalization == "none" else _starts(query, source)
-    lengths = np.diff(starts, append=len(query))
+    starts = run_starts(query) if normalization == "none" else run_starts(query, source)
+    lengths = run_lengths(starts, len(query))
     largest = np.repeat(np.maximum.reduceat(weight, starts), lengths)
     if normalization == "minmax":
         smallest = np.repeat(np.minimum.reduceat(weight, starts), lengths)
-        values = (largest > 0).astype(np.float64)  # all equal: 1, unless all are 0
-        np.divide(weight - smallest, largest - smallest, out=values, where=largest > smallest)
+        # All equal: 1, unless all are 0, of which distances are the best.
+        values = (distance | (largest > 0)).astype(np.float64)
+        above_worst = np.where(distance, largest - weight, weight - smallest)
+        np.divide(above_worst, largest - smallest, out=values, where=largest > smallest)
         return values
     if normalization == "max":
         values = np.zeros_like(weight)
@@ -115,16 +129,6 @@ def _normalised(
         sums = np.repeat(np.add.reduceat(values, starts), lengths)
         np.divide(values, sums, out=values, where=sums > 0)
     return values
-
-
-def _starts(*keys: Int32Array) -> Int64Array:
-    """Positions where a run of equal keys begins."""
-    if not len(keys[0]):
-        return np.zeros(0, dtype=np.int64)
-    changed = np.zeros(len(keys[0]) - 1, dtype=np.bool_)
-    for key in keys:
-        changed |= key[1:] != key[:-1]
-    return np.concatenate((np.zeros(1, dtype=np.int64), np.flatnonzero(changed) + 1))
 
 
 def _to_unit_scale(values: Float64Array, largest: Float64Array | np.float64) -> Float64Array:

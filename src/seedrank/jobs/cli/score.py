@@ -26,7 +26,7 @@ def score_arguments(command: CommandT) -> CommandT:
         input_option("--exclude", help="Nodes a query must not return: ([query_id, ]node_id) (repeatable)."),
         input_option("--nodes", help="Node table, for an edge list (repeatable)."),
         input_option("--queries", help="Hits: file, folder, glob or URL of Parquet (repeatable)."),
-        click.argument("graph", nargs=-1, required=True),
+        click.argument("graph", nargs=-1),
     ):
         command = decorator(command)
     return command
@@ -62,7 +62,8 @@ def command(
 ) -> None:
     """Score the seed sets of --queries on GRAPH and write the top-k candidates of each.
 
-    GRAPH is a graph store, or an edge list (file, folder, glob, URL) that is built in the run folder first.
+    GRAPH is a graph store, or an edge list (file, folder, glob, URL) that is built in the run folder first; only
+    --method fuse does without.
     """
     set_up_logging(log_format=log_format, verbose=verbose, quiet=quiet)
     options, origins = collect(ctx, ScoreOptions, values)

@@ -1,0 +1,212 @@
+"""Fusion in a job: the hits as one ranking, alone or together with what a method found in the graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from seedrank.config import ScoreOptions
+from seedrank.io.candidates import component_column
+from seedrank.io.records import BackendRecord
+from seedrank.jobs.outcome import Outcome, Runner
+from seedrank.jobs.query_set import QuerySet
+from seedrank.kernels.fuse import FusedRanking, FusionRule, RankedLists, fuse
+
+
+def channel_options(options: ScoreOptions) -> ScoreOptions:
+    """Return the options under which a method makes the graph's list of a fusion: its depth, and no threshold."""
+    if options.fusion == "none":
+        return options
+    return options.model_copy(update={"top_k": options.fusion_depth, "min_score": 0.0})
+
+
+def fused_lists(
+    entries: RankedLists, query_set: QuerySet, options: ScoreOptions, *, rule: FusionRule, min_score: float
+) -> FusedRanking:
+    """Fuse lists of some queries with the weights of the job."""
+    lists = query_set.hit_lists
+    assert lists is not None
+    return fuse(
+        entries,
+        rule=rule,
+        rrf_k=options.rrf_k,
+        weights=lists.weights,
+        lower_is_better=lists.lower_is_better,
+        order=query_set.space.order,
+        k=options.top_k,
+        min_score=min_score,
+        precision=options.precision,
+    )
+
+
+def component_columns(query_set: QuerySet, options: ScoreOptions, components: npt.NDArray[Any]) -> dict[str, pa.Array]:
+    """Return what every list contributes to each candidate, by column; null where it does not have the candidate."""
+    if options.fusion == "none":
+        return {}
+    assert query_set.hit_lists is not None
+    return {
+        component_column(name): pa.array(values, mask=np.isnan(values))
+        for name, values in zip(query_set.hit_lists.names, components, strict=True)
+    }
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Candidates of some queries of a block, query after query: c of them from L lists.
+
+    Attributes
+    ----------
+    query : int64 (c,), position of the query in the block.
+    nodes, scores : int32 (c,), float (c,).
+    components : float (L, c).
+    channel_row : int64 (c,), row of the candidate in what the graph brought; -1: not among it.
+    """
+
+    query: npt.NDArray[np.int64]
+    nodes: npt.NDArray[np.int32]
+    scores: npt.NDArray[np.floating[Any]]
+    components: npt.NDArray[np.floating[Any]]
+    channel_row: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FusingRunner:
+    """A method whose result is fused with the hits, or replaced by them where it is empty.
+
+    See `seedrank.jobs.outcome.Runner`; ``channel`` is the method, started with `channel_options`.
+    """
+
+    backend: BackendRecord
+    channel: Runner
+    query_set: QuerySet
+    options: ScoreOptions
+
+    def score(self, queries: npt.NDArray[np.int64]) -> Outcome:
+        """Score some queries together; those without a seed in the graph have hits."""
+        lists = self.query_set.hit_lists
+        assert lists is not None
+        seeded = self.query_set.seeded[queries]
+        found = self.channel.score(queries[seeded]) if seeded.any() else None
+        brought = np.zeros(len(queries), dtype=np.int64)
+        status = np.full(len(queries), "ok", dtype=object)
+        if found is not None:
+            brought[seeded], status[seeded] = found.counts, found.status
+        empty = brought == 0
+        status[empty & (status == "ok") & lists.usable[queries]] = "fallback_rrf"
+
+        parts = [self._fallback(queries, empty)]
+        if found is not None:
+            parts.append(self._fused(queries, brought, found))
+        rows = _in_order(parts)
+        row_of_query = pa.array(np.cumsum(seeded) - 1, mask=~seeded)
+        row_of_candidate = pa.array(rows.channel_row, mask=rows.channel_row < 0)
+        query_columns = {} if found is None else found.query_columns
+        candidate_columns = {} if found is None else found.candidate_columns
+        return Outcome(
+            status=status,
+            counts=np.bincount(rows.query, minlength=len(queries)).astype(np.int32),
+            nodes=rows.nodes,
+            scores=rows.scores,
+            query_columns={name: column.take(row_of_query) for name, column in query_columns.items()},
+            candidate_columns={name: column.take(row_of_candidate) for name, column in candidate_columns.items()}
+            | component_columns(self.query_set, self.options, rows.components),
+        )
+
+    def _fallback(self, queries: npt.NDArray[np.int64], empty: npt.NDArray[np.bool_]) -> _Rows:
+        """Rank the hits of the queries for which the graph brings nothing.
+
+        A threshold holds where it speaks of reciprocal ranks, too.
+        """
+        assert self.query_set.hit_lists is not None
+        ranking = fused_lists(
+            self.query_set.hit_lists.of(queries[empty]),
+            self.query_set,
+            self.options,
+            rule="rrf",
+            min_score=self.options.min_score if self.options.fusion == "rrf" else 0.0,
+        )
+        return _rows(ranking, np.flatnonzero(empty), np.full(len(ranking.nodes), -1))
+
+    def _fused(self, queries: npt.NDArray[np.int64], brought: npt.NDArray[np.int64], found: Outcome) -> _Rows:
+        """Fuse the hits of the queries for which the graph brings something with that."""
+        lists, space = self.query_set.hit_lists, self.query_set.space
+        assert lists is not None
+        full = np.flatnonzero(brought)
+        of_query = np.repeat(np.arange(len(full)), brought[full])
+        if self.options.fusion == "none":
+            return _Rows(
+                query=full[of_query],
+                nodes=found.nodes,
+                scores=found.scores,
+                components=np.full((len(lists.names), len(found.nodes)), np.nan),
+                channel_row=np.arange(len(found.nodes)),
+            )
+        ranking = fused_lists(
+            _joined(lists.of(queries[full]), found, of_query, code=len(lists.names) - 1),
+            self.query_set,
+            self.options,
+            rule=self.options.fusion,
+            min_score=self.options.min_score,
+        )
+        keys = of_query * len(space) + found.nodes
+        wanted = np.repeat(np.arange(len(full)), ranking.counts) * len(space) + ranking.nodes
+        by_key = np.argsort(keys)
+        place = by_key[np.searchsorted(keys, wanted, sorter=by_key).clip(max=len(keys) - 1)]
+        return _rows(ranking, full, np.where(keys[place] == wanted, place, -1))
+
+
+def _joined(entries: RankedLists, found: Outcome, of_query: npt.NDArray[np.int64], *, code: int) -> RankedLists:
+    """Put what the graph brought into the lists of the same queries, as the list with this code."""
+    queries = len(entries.offsets) - 1
+    count = len(found.nodes)
+    query = np.concatenate((np.repeat(np.arange(queries), np.diff(entries.offsets)), of_query))
+    by_query = np.argsort(query, kind="stable")
+    offsets = np.zeros(queries + 1, dtype=np.int64)
+    np.cumsum(np.bincount(query, minlength=queries), out=offsets[1:])
+    ranks = None
+    if entries.ranks is not None:
+        first = np.searchsorted(of_query, of_query)
+        ranks = np.concatenate((entries.ranks, np.arange(count) - first + 1))[by_query]
+    return RankedLists(
+        offsets=offsets,
+        lists=np.concatenate((entries.lists, np.full(count, code, dtype=np.int32)))[by_query],
+        nodes=np.concatenate((entries.nodes, found.nodes))[by_query],
+        scores=np.concatenate((entries.scores, found.scores.astype(np.float64)))[by_query],
+        ranks=ranks,
+        returnable=np.concatenate((entries.returnable, np.ones(count, dtype=np.bool_)))[by_query],
+    )
+
+
+def _rows(ranking: FusedRanking, positions: npt.NDArray[np.int64], channel_row: npt.NDArray[np.int64]) -> _Rows:
+    """Rows of the queries at some positions of the block."""
+    return _Rows(
+        query=np.repeat(positions, ranking.counts),
+        nodes=ranking.nodes,
+        scores=ranking.scores,
+        components=ranking.components,
+        channel_row=channel_row,
+    )
+
+
+def _in_order(parts: list[_Rows]) -> _Rows:
+    """Join the rows of different queries, sorted by query."""
+    joined = _Rows(
+        query=np.concatenate([part.query for part in parts]),
+        nodes=np.concatenate([part.nodes for part in parts]),
+        scores=np.concatenate([part.scores for part in parts]),
+        components=np.concatenate([part.components for part in parts], axis=1),
+        channel_row=np.concatenate([part.channel_row for part in parts]),
+    )
+    by_query = np.argsort(joined.query, kind="stable")
+    return replace(
+        joined,
+        query=joined.query[by_query],
+        nodes=joined.nodes[by_query],
+        scores=joined.scores[by_query],
+        components=joined.components[:, by_query],
+        channel_row=joined.channel_row[by_query],
+    )

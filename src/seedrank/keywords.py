@@ -1,0 +1,91 @@
+"""Keyword arguments of the Python calls, as type checkers and editors see them: the fields of the option models."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from seedrank.config import (
+    BackendName,
+    BadRows,
+    Dangling,
+    Direction,
+    DuplicateEdges,
+    Fallback,
+    Fusion,
+    Method,
+    Normalization,
+    NullWeight,
+    Precision,
+    Resume,
+    Stop,
+)
+from seedrank.presets import Preset
+
+
+class BuildKeywords(TypedDict, total=False):
+    """Keyword arguments of `seedrank.build`: the fields of `BuildOptions`."""
+
+    src_column: str
+    dst_column: str
+    weight_column: str
+    type_column: str
+    node_id_column: str
+    node_type_column: str
+    duplicate_edges: DuplicateEdges
+    null_weight: NullWeight
+    on_bad_rows: BadRows
+    overwrite: bool
+
+
+class ScoreKeywords(BuildKeywords, total=False):
+    """Keyword arguments of `seedrank.score`, `seedrank.plan` and `seedrank.check`: the fields of `ScoreOptions`."""
+
+    hit_query_column: str
+    hit_node_column: str
+    hit_weight_column: str
+    hit_source_column: str
+    hit_seeds_column: str
+    hit_rank_column: str
+    all_nodes: str | None
+    method: Method
+    preset: Preset | None
+    restart: float | tuple[float, ...] | list[float]
+    damping: float | tuple[float, ...] | list[float]
+    max_iterations: int
+    tolerance: float
+    stop: Stop
+    dangling: Dangling
+    direction: Direction
+    edge_type: tuple[str, ...] | list[str]
+    type_weight: dict[str, float]
+    max_hops: int | None
+    max_visited_nodes: int | None
+    max_visited_edges: int | None
+    walk_steps: int
+    random_seed: int
+    hop_decay: float
+    neighbors_per_seed: int | None
+    source: tuple[str, ...] | list[str]
+    source_normalization: Normalization
+    seed_source_weight: dict[str, float]
+    lower_is_better: tuple[str, ...] | list[str]
+    fusion: Fusion
+    source_weight: dict[str, float]
+    rrf_k: int
+    fusion_depth: int
+    fallback: Fallback
+    top_k: int
+    node_type: tuple[str, ...] | list[str]
+    include_seeds: bool
+    min_score: float
+    paths: bool
+    part_size: int
+    backend: BackendName
+    precision: Precision
+    block_size: int | None
+    threads: int | None
+    memory_limit: int | str | None
+    timeout_s: float | None
+    deadline_s: float | None
+    resume: Resume
+    strict: bool
