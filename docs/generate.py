@@ -26,7 +26,8 @@ import pyarrow as pa
 from pydantic import BaseModel, ByteSize
 from pydantic.fields import FieldInfo
 
-from seedrank.config import BuildOptions, Group, OptionInfo, ScoreOptions
+from seedrank.config import BuildOptions, ScoreOptions
+from seedrank.config.names import Group, OptionInfo
 from seedrank.io.candidates import FURTHER_COLUMNS, candidates_schema, queries_schema
 from seedrank.io.records import GraphFacts, RunManifest
 from seedrank.jobs.cli.main import COMMANDS, run

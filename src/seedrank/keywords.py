@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from seedrank.config import (
+from seedrank.config.names import (
     BackendName,
     BadRows,
     Dangling,

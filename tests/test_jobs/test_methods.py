@@ -6,7 +6,8 @@ from typing import get_args
 
 import pytest
 
-from seedrank.config import Method, ScoreOptions, make_options
+from seedrank.config import ScoreOptions, make_options
+from seedrank.config.names import Method
 from seedrank.io.candidates import FURTHER_COLUMNS
 from seedrank.jobs.methods import METHODS, PATH_COLUMNS, candidate_columns, check_method_options, table_facts
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from seedrank.config import GRAPH_CHANNEL, ScoreOptions
+from seedrank.config import ScoreOptions
+from seedrank.config.names import GRAPH_CHANNEL
 from seedrank.errors import ConfigError, InputDataError
 from seedrank.io.queries import HitTable
 from seedrank.kernels.fuse import RankedLists, largest_fused_score

@@ -55,17 +55,7 @@ def start_fuse(
         needs = fuse_requirements(options, store.facts.nodes)
         budget = memory_budget(options.memory_limit)
         width = block_size(options, needs, budget=budget, queries=len(query_set))
-    record = BackendRecord(
-        name=needs.decision.name,
-        requested=needs.decision.requested,
-        reason=needs.decision.reason,
-        precision=options.precision,
-        solver=options.fusion,
-        block_size=width,
-        bytes_per_query=needs.bytes_per_query,
-        block_bytes=needs.block_bytes(width),
-        memory_budget_bytes=budget,
-    )
+    record = needs.record(options, solver=options.fusion, width=width, budget=budget)
     return FuseRunner(record, query_set, options)
 
 

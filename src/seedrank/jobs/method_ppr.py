@@ -110,17 +110,7 @@ def start_ppr(
                 symmetric=options.direction == "both",
                 stop=options.stop,
             )
-        record = BackendRecord(
-            name=needs.decision.name,
-            requested=needs.decision.requested,
-            reason=needs.decision.reason,
-            precision=options.precision,
-            solver=_solver(options, relaxation),
-            block_size=width,
-            bytes_per_query=needs.bytes_per_query,
-            block_bytes=needs.block_bytes(width),
-            memory_budget_bytes=budget,
-        )
+        record = needs.record(options, solver=_solver(options, relaxation), width=width, budget=budget)
     loses_mass = drops and len(transition.dangling_nodes) > 0
     return PprRunner(record, backend, relaxation, loses_mass, graph, store, query_set, options, clock)
 

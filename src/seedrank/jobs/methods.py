@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from seedrank.config import Fusion, Method, ScoreOptions
+from seedrank.config import ScoreOptions
+from seedrank.config.names import Fusion, Method
 from seedrank.errors import ConfigError
 from seedrank.io.candidates import FURTHER_COLUMNS, ScoreMeaning
 from seedrank.io.graphstore import GraphStore

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from seedrank.config import ScoreOptions
 from seedrank.io.records import BackendRecord
 from seedrank.kernels.backend import BackendDecision
 
@@ -96,3 +97,17 @@ class Requirements:
     def block_bytes(self, width: int) -> int:
         """Memory of a block of so many queries."""
         return self.stored_columns(width) * self.bytes_per_query
+
+    def record(self, options: ScoreOptions, *, solver: str, width: int, budget: int) -> BackendRecord:
+        """What ``run.json`` says of who computes, with blocks of so many queries planned within a budget in bytes."""
+        return BackendRecord(
+            name=self.decision.name,
+            requested=self.decision.requested,
+            reason=self.decision.reason,
+            precision=options.precision,
+            solver=solver,
+            block_size=width,
+            bytes_per_query=self.bytes_per_query,
+            block_bytes=self.block_bytes(width),
+            memory_budget_bytes=budget,
+        )

@@ -19,7 +19,9 @@ from click.core import ParameterSource
 from pydantic import BaseModel, ByteSize
 from pydantic.fields import FieldInfo
 
-from seedrank.config import Group, OptionInfo, OptionsT, make_options
+from seedrank.config import make_options
+from seedrank.config.model import OptionsT
+from seedrank.config.names import Group, OptionInfo
 from seedrank.errors import ConfigError
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
