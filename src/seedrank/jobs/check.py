@@ -14,6 +14,7 @@ from seedrank.config import ScoreOptions, make_options
 from seedrank.io.graphstore import verify_graph_store
 from seedrank.io.no_graph import NoGraph
 from seedrank.io.records import GraphFacts
+from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.methods import check_method_options
 from seedrank.jobs.prepare import check_run_output, open_graph, type_weights
 from seedrank.jobs.progress import Stopwatch
@@ -66,36 +67,23 @@ def check(
         What `score` would raise.
     """
     return run_check(
-        graph,
+        JobInputs(graph=graph, queries=queries, nodes=nodes, exclude=exclude),
         out=out,
-        queries=queries,
-        nodes=nodes,
-        exclude=exclude,
         options=make_options(ScoreOptions, options),
     )
 
 
-def run_check(
-    graph: Any,
-    *,
-    out: str | os.PathLike[str] | None,
-    queries: Any,
-    nodes: Any,
-    exclude: Any,
-    options: ScoreOptions,
-) -> CheckReport:
+def run_check(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options: ScoreOptions) -> CheckReport:
     """`check` with validated options."""
-    check_method_options(options, graph)
-    check_query_options(queries, options)
-    check_run_output(out, graph=graph, queries=queries, nodes=nodes, exclude=exclude, options=options)
+    check_method_options(options, inputs.graph)
+    check_query_options(inputs, options)
+    check_run_output(out, inputs, options)
     with tempfile.TemporaryDirectory(prefix="seedrank-check-") as temporary:
-        store, built = open_graph(
-            graph, nodes=nodes, options=options, build_in=Path(temporary) / "graph", stopwatch=Stopwatch()
-        )
+        store, built = open_graph(inputs, options=options, build_in=Path(temporary) / "graph", stopwatch=Stopwatch())
         if not built:
             verify_graph_store(store)
         type_weights(options, store.facts.edge_types)
-        query_set = load_query_set(store, queries=queries, exclude=exclude, options=options)
+        query_set = load_query_set(store, inputs, options)
         facts = store.facts
         return CheckReport(
             nodes=facts.nodes,

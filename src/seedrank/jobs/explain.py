@@ -17,6 +17,7 @@ from seedrank.errors import ConfigError, InputDataError
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.ids import is_string, match_ids
 from seedrank.jobs.clock import Clock
+from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.method_ppr import followed_transition
 from seedrank.jobs.methods import METHODS
 from seedrank.jobs.outcome import Outcome
@@ -136,7 +137,7 @@ def explain(
         )
     row = _row_of(restart, options)
     store = recorded_store(opened)
-    query_set = recorded_queries(opened, store, options, queries=queries, exclude=exclude)
+    query_set = recorded_queries(opened, store, options, JobInputs(queries=queries, exclude=exclude))
     asked = _position(query, query_set.query_ids, what="query", place=f"the hits of {opened.path}")
     target = int(store.inverse_order[_position(node, store.ids, what="node", place=f"the graph {store.path}")])
     if not query_set.seeded[asked]:

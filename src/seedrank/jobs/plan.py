@@ -11,6 +11,7 @@ from seedrank.errors import InputDataError
 from seedrank.io.query_ids import read_query_ids
 from seedrank.io.tables import TableInput
 from seedrank.jobs.build import read_nodes_input
+from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.methods import check_method_options, method_requirements
 from seedrank.jobs.prepare import (
     block_size,
@@ -89,30 +90,19 @@ def plan(
         What `score` would refuse at the door, as far as footers show it.
     """
     return run_plan(
-        graph,
+        JobInputs(graph=graph, queries=queries, nodes=nodes, exclude=exclude),
         out=out,
-        queries=queries,
-        nodes=nodes,
-        exclude=exclude,
         options=make_options(ScoreOptions, options),
     )
 
 
-def run_plan(
-    graph: Any,
-    *,
-    out: str | os.PathLike[str] | None,
-    queries: Any,
-    nodes: Any,
-    exclude: Any,
-    options: ScoreOptions,
-) -> Plan:
+def run_plan(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options: ScoreOptions) -> Plan:
     """`plan` with validated options."""
-    check_method_options(options, graph)
-    check_query_options(queries, options)
-    check_run_output(out, graph=graph, queries=queries, nodes=nodes, exclude=exclude, options=options)
-    size = _graph_size(graph, nodes=nodes, options=options)
-    hits, query_count = _query_size(queries, nodes_of_type=size.nodes_of_type, options=options)
+    check_method_options(options, inputs.graph)
+    check_query_options(inputs, options)
+    check_run_output(out, inputs, options)
+    size = _graph_size(inputs.graph, nodes=inputs.nodes, options=options)
+    hits, query_count = _query_size(inputs.queries, nodes_of_type=size.nodes_of_type, options=options)
     needs = method_requirements(options, size.nodes)
     budget = memory_budget(options.memory_limit)
     width = block_size(options, needs, budget=budget, queries=query_count)
@@ -120,7 +110,7 @@ def run_plan(
     most_candidates = min(options.top_k, hits if options.ranks_hits else size.nodes)
     part_rows = min(query_count, options.part_size) * most_candidates
     return Plan(
-        graph="none" if graph is None else "store" if size.exact else "edge list",
+        graph="none" if inputs.graph is None else "store" if size.exact else "edge list",
         exact=size.exact,
         nodes=size.nodes,
         edges=size.edges,

@@ -15,6 +15,7 @@ from seedrank.io.graphstore import GraphStore, StoredRows, is_graph_store, open_
 from seedrank.io.no_graph import NoGraph
 from seedrank.io.runfolder import check_run_replaceable
 from seedrank.jobs.build import GRAPH_OPTIONS, build_store
+from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.locations import check_output_apart, local_output, local_path
 from seedrank.jobs.outcome import Requirements
 from seedrank.jobs.progress import Stopwatch
@@ -23,9 +24,7 @@ from seedrank.kernels.adjacency import Adjacency
 from seedrank.kernels.block_size import choose_block_size
 
 
-def check_run_output(
-    out: str | os.PathLike[str] | None, *, graph: Any, queries: Any, nodes: Any, exclude: Any, options: ScoreOptions
-) -> None:
+def check_run_output(out: str | os.PathLike[str] | None, inputs: JobInputs, options: ScoreOptions) -> None:
     """Refuse a run folder that overlaps an input or may not be written; nothing is touched.
 
     Raises
@@ -36,9 +35,13 @@ def check_run_output(
     if out is None:
         return
     path = local_output(out)
-    stored = graph.path if isinstance(graph, GraphStore) else graph
-    sources = {"the graph": stored, "the hits": queries, "the node table": nodes, "the exclusions": exclude}
-    check_output_apart(path, sources)
+    check_output_apart(
+        path,
+        {
+            name: source.path if isinstance(source, GraphStore) else source
+            for name, source in inputs.by_description().items()
+        },
+    )
     check_run_replaceable(path, overwrite=options.overwrite or options.resume == "auto")
 
 
@@ -54,7 +57,7 @@ def store_of(graph: Any) -> GraphStore | None:
 
 
 def open_graph(
-    graph: Any, *, nodes: Any, options: ScoreOptions, build_in: Path, stopwatch: Stopwatch
+    inputs: JobInputs, *, options: ScoreOptions, build_in: Path, stopwatch: Stopwatch
 ) -> tuple[GraphStore, bool]:
     """Open a graph store, or build one from an edge list; without either, `NoGraph` stands in its place.
 
@@ -67,16 +70,16 @@ def open_graph(
     InputDataError
         Bad data, or a damaged store.
     """
-    if graph is None:
-        check_no_graph_options(nodes=nodes, options=options)
+    if inputs.graph is None:
+        check_no_graph_options(nodes=inputs.nodes, options=options)
         return NoGraph(), False
-    store = store_of(graph)
+    store = store_of(inputs.graph)
     if store is None:
         values = {name: getattr(options, name) for name in options.model_fields_set & set(GRAPH_OPTIONS)}
         return build_store(
-            build_in, edges=graph, nodes=nodes, options=BuildOptions(**values), stopwatch=stopwatch
+            build_in, edges=inputs.graph, nodes=inputs.nodes, options=BuildOptions(**values), stopwatch=stopwatch
         ), True
-    check_store_options(store, nodes=nodes, options=options)
+    check_store_options(store, nodes=inputs.nodes, options=options)
     return store, False
 
 

@@ -20,6 +20,7 @@ from seedrank.io.no_graph import NoGraph
 from seedrank.io.queries import HitColumns, HitTable, read_hits
 from seedrank.io.records import InputRecord
 from seedrank.jobs.hit_lists import HitLists, build_hit_lists, check_source_names, source_names
+from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.node_space import NodeSpace
 from seedrank.kernels.backend import QueryBlock
 from seedrank.kernels.runs import gather
@@ -93,7 +94,7 @@ class QuerySet:
         )
 
 
-def load_query_set(store: GraphStore, *, queries: Any, exclude: Any, options: ScoreOptions) -> QuerySet:
+def load_query_set(store: GraphStore, inputs: JobInputs, options: ScoreOptions) -> QuerySet:
     """Read hits (or make a query of every node of a type), match them with the graph, normalise the seeds.
 
     Raises
@@ -104,16 +105,16 @@ def load_query_set(store: GraphStore, *, queries: Any, exclude: Any, options: Sc
     InputDataError
         Bad hits or exclusions, ids of another kind than the graph's, unknown sources or node types.
     """
-    check_query_options(queries, options)
+    check_query_options(inputs, options)
     records: dict[str, InputRecord] = {}
     hits = None
     if options.all_nodes is not None:
         found = _every_node(store, options.all_nodes)
     else:
-        hits = read_hits(queries, hit_columns(options), sources=options.source, signed=options.method == "fuse")
+        hits = read_hits(inputs.queries, hit_columns(options), sources=options.source, signed=options.method == "fuse")
         records["queries"] = InputRecord(files=hits.records, fingerprint=_fingerprint_hits(hits))
         found = _match(hits, store)
-    exclusions = None if exclude is None else _read_exclusions(exclude, found.query_ids, options)
+    exclusions = None if inputs.exclude is None else _read_exclusions(inputs.exclude, found.query_ids, options)
     known = found.rank >= 0
     pairs = [] if options.include_seeds else [(found.query[known], found.rank[known])]
     everywhere = np.zeros(0, dtype=np.int32)
@@ -154,12 +155,12 @@ def hit_columns(options: ScoreOptions) -> HitColumns:
     )
 
 
-def check_query_options(queries: Any, options: ScoreOptions) -> None:
+def check_query_options(inputs: JobInputs, options: ScoreOptions) -> None:
     """Refuse neither or both ways of giving queries."""
-    if (queries is None) == (options.all_nodes is None):
+    if (inputs.queries is None) == (options.all_nodes is None):
         raise ConfigError(
             "neither --queries nor --all-nodes is given"
-            if queries is None
+            if inputs.queries is None
             else "--queries and --all-nodes are both given",
             expected="exactly one of them",
             fix="--queries HITS reads seed sets, --all-nodes TYPE makes every node of a type a query",

@@ -8,6 +8,7 @@ from seedrank.config import ScoreOptions, make_options
 from seedrank.errors import InputDataError
 from seedrank.io.graphstore import GraphStore, open_graph_store
 from seedrank.io.records import InputRecord, RunManifest
+from seedrank.jobs.inputs import QUERY_INPUTS, JobInputs
 from seedrank.jobs.query_set import QuerySet, load_query_set
 from seedrank.jobs.results import Run
 
@@ -54,13 +55,13 @@ def recorded_store(run: Run) -> GraphStore:
     return store
 
 
-def recorded_queries(run: Run, store: GraphStore, options: ScoreOptions, *, queries: Any, exclude: Any) -> QuerySet:
+def recorded_queries(run: Run, store: GraphStore, options: ScoreOptions, moved: JobInputs) -> QuerySet:
     """Read the hits and exclusions of a run again.
 
     Parameters
     ----------
     run, store, options : the run, its store and its options.
-    queries, exclude : the inputs, where they have moved or were tables in memory; None: the recorded files.
+    moved : the inputs that are elsewhere now, or were tables in memory; None: the recorded files.
 
     Raises
     ------
@@ -68,12 +69,12 @@ def recorded_queries(run: Run, store: GraphStore, options: ScoreOptions, *, quer
         A recorded input cannot be found or was a table in memory, or its content is another one now.
     """
     inputs = run.manifest.inputs
-    query_set = load_query_set(
-        store,
-        queries=_files(inputs.get("queries"), "queries", run) if queries is None else queries,
-        exclude=_files(inputs.get("exclude"), "exclude", run) if exclude is None else exclude,
-        options=options,
-    )
+
+    def found(name: str) -> Any:
+        given = getattr(moved, name)
+        return _files(inputs.get(name), name, run) if given is None else given
+
+    query_set = load_query_set(store, JobInputs(**{name: found(name) for name in QUERY_INPUTS}), options)
     for name, record in query_set.records.items():
         if name not in inputs or record.fingerprint != inputs[name].fingerprint:
             raise InputDataError(

@@ -12,6 +12,7 @@ from seedrank.config import BuildOptions, ScoreOptions
 from seedrank.errors import ConfigError
 from seedrank.io.candidates import CANDIDATES_SCHEMA_VERSION, QUERIES_SCHEMA_VERSION
 from seedrank.io.records import RunManifest
+from seedrank.jobs.inputs import DESCRIPTIONS, QUERY_INPUTS
 
 #: Options that change no byte of a part. What edges and hits said under the names of their columns is in the
 #: fingerprints of the inputs; of ``backend`` the one that ran counts, and of ``preset`` the values that it set; parts
@@ -21,7 +22,8 @@ NOT_IN_KEY = frozenset(
     | set(BuildOptions.model_fields)
     | {name for name in ScoreOptions.model_fields if name.startswith("hit_")}
 )
-_INPUTS = {"graph": "the graph", "queries": "the hits", "exclude": "the exclusions"}
+#: Of a node table only the graph is left.
+_INPUTS = ("graph", *QUERY_INPUTS)
 
 
 def run_key(manifest: RunManifest) -> str:
@@ -64,7 +66,7 @@ def check_same_run(recorded: RunManifest, wanted: RunManifest, *, backend: str, 
 def _ingredients(manifest: RunManifest, backend: str | None) -> dict[str, Any]:
     """Name what makes the bytes of a run, as a reader of messages knows it."""
     inputs = {
-        name: manifest.inputs[key].fingerprint if key in manifest.inputs else None for key, name in _INPUTS.items()
+        DESCRIPTIONS[name]: manifest.inputs[name].fingerprint if name in manifest.inputs else None for name in _INPUTS
     }
     options = {
         f"--{name.replace('_', '-')}": record.value

@@ -19,6 +19,7 @@ from seedrank.io.lock import locked
 from seedrank.io.records import PartRecord, RunManifest
 from seedrank.io.runfolder import RunFolder, create_run_folder, recover_replaced, reopen_run_folder
 from seedrank.jobs.clock import Clock
+from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.locations import local_output
 from seedrank.jobs.manifest import Origin, count_by_status, new_manifest, now, record_inputs
 from seedrank.jobs.methods import check_method_options, start_method
@@ -88,11 +89,8 @@ def score(
     parsed = make_options(ScoreOptions, options)
     origins: dict[str, Origin] = dict.fromkeys(options, "argument")
     return run_score(
-        graph,
+        JobInputs(graph=graph, queries=queries, nodes=nodes, exclude=exclude),
         out=out,
-        queries=queries,
-        nodes=nodes,
-        exclude=exclude,
         options=parsed,
         origins=origins,
         reporter=reporter,
@@ -101,22 +99,19 @@ def score(
 
 
 def run_score(
-    graph: Any,
+    inputs: JobInputs,
     *,
     out: str | os.PathLike[str],
-    queries: Any,
-    nodes: Any,
-    exclude: Any,
     options: ScoreOptions,
     origins: Mapping[str, Origin],
     reporter: Reporter | None = None,
     cancel: Event | None = None,
 ) -> Run:
     """`score` with validated options and the origin of each."""
-    check_method_options(options, graph)
-    check_query_options(queries, options)
-    check_run_output(out, graph=graph, queries=queries, nodes=nodes, exclude=exclude, options=options)
-    store_of(graph)  # a damaged store is refused before an earlier run is replaced
+    check_method_options(options, inputs.graph)
+    check_query_options(inputs, options)
+    check_run_output(out, inputs, options)
+    store_of(inputs.graph)  # a damaged store is refused before an earlier run is replaced
     clock = Clock(timeout_s=options.timeout_s, deadline_s=options.deadline_s, cancel=cancel)
     path = local_output(out)
     with locked(path), limited_threads(options.threads):
@@ -125,7 +120,7 @@ def run_score(
         folder = create_run_folder(path, overwrite=options.overwrite) if earlier is None else reopen_run_folder(path)
         job = _Job(folder, earlier, options, origins, reporter or Silent(), clock)
         try:
-            job.prepare(graph, queries=queries, nodes=nodes, exclude=exclude)
+            job.prepare(inputs)
             folder.discard_replaced()
             job.score_missing()
         except BaseException as error:
@@ -171,12 +166,11 @@ class _Job:
     runner: Runner
     missing: list[int]
 
-    def prepare(self, graph: Any, *, queries: Any, nodes: Any, exclude: Any) -> None:
+    def prepare(self, inputs: JobInputs) -> None:
         """Everything before the first block."""
         watch = self.stopwatch
         self.store, built = open_graph(
-            graph,
-            nodes=nodes,
+            inputs,
             options=self.options,
             build_in=self.folder.graph if self.earlier is None else self.folder.staging / "graph",
             stopwatch=watch,
@@ -184,7 +178,7 @@ class _Job:
 
         def read_queries() -> QuerySet:
             with watch.stage("read_queries"):
-                return load_query_set(self.store, queries=queries, exclude=exclude, options=self.options)
+                return load_query_set(self.store, inputs, self.options)
 
         watch.expect("read_queries")  # in another thread: without a fixed place run.json would differ from run to run
         if self.earlier is None:

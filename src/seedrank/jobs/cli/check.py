@@ -11,7 +11,7 @@ from seedrank.jobs.check import run_check
 from seedrank.jobs.cli.console import set_up_logging
 from seedrank.jobs.cli.options import GroupedCommand, GroupedOption, collect
 from seedrank.jobs.cli.render import echo_json, echo_table
-from seedrank.jobs.cli.score import one_or_many, score_arguments
+from seedrank.jobs.cli.score import job_inputs, score_arguments
 
 
 @click.command("check", cls=GroupedCommand, epilog="Example: seedrank check edges.parquet --queries hits.parquet")
@@ -27,10 +27,6 @@ from seedrank.jobs.cli.score import one_or_many, score_arguments
 def command(
     ctx: click.Context,
     /,
-    graph: tuple[str, ...],
-    queries: tuple[str, ...],
-    nodes: tuple[str, ...],
-    exclude: tuple[str, ...],
     out: str | None,
     *,
     as_json: bool,
@@ -41,15 +37,9 @@ def command(
 ) -> None:
     """Validate every row that score would read, and every stored byte; compute nothing, keep nothing."""
     set_up_logging(log_format=log_format, verbose=verbose, quiet=quiet)
+    inputs = job_inputs(values)
     options, _ = collect(ctx, ScoreOptions, values)
-    report = run_check(
-        one_or_many(graph),
-        queries=one_or_many(queries),
-        nodes=one_or_many(nodes),
-        exclude=one_or_many(exclude),
-        out=out,
-        options=options,
-    )
+    report = run_check(inputs, out=out, options=options)
     if as_json:
         echo_json(report.to_dict())
         return

@@ -10,7 +10,7 @@ from seedrank.config import ScoreOptions
 from seedrank.jobs.cli.console import set_up_logging
 from seedrank.jobs.cli.options import GroupedCommand, GroupedOption, collect
 from seedrank.jobs.cli.render import echo_json, echo_table
-from seedrank.jobs.cli.score import one_or_many, score_arguments
+from seedrank.jobs.cli.score import job_inputs, score_arguments
 from seedrank.jobs.plan import run_plan
 
 
@@ -27,10 +27,6 @@ from seedrank.jobs.plan import run_plan
 def command(
     ctx: click.Context,
     /,
-    graph: tuple[str, ...],
-    queries: tuple[str, ...],
-    nodes: tuple[str, ...],
-    exclude: tuple[str, ...],
     out: str | None,
     *,
     as_json: bool,
@@ -41,15 +37,9 @@ def command(
 ) -> None:
     """Say what score with the same arguments would do: sizes, parts, block, memory, backend. Writes nothing."""
     set_up_logging(log_format=log_format, verbose=verbose, quiet=quiet)
+    inputs = job_inputs(values)
     options, _ = collect(ctx, ScoreOptions, values)
-    plan = run_plan(
-        one_or_many(graph),
-        out=out,
-        queries=one_or_many(queries),
-        nodes=one_or_many(nodes),
-        exclude=one_or_many(exclude),
-        options=options,
-    )
+    plan = run_plan(inputs, out=out, options=options)
     if as_json:
         echo_json(plan.to_dict())
     else:

@@ -11,6 +11,7 @@ from seedrank.config import ScoreOptions
 from seedrank.jobs.cli.console import console_options, make_reporter, set_up_logging
 from seedrank.jobs.cli.options import GroupedCommand, GroupedOption, collect, input_option, model_options
 from seedrank.jobs.cli.render import echo_json, echo_table
+from seedrank.jobs.inputs import DESCRIPTIONS, JobInputs
 from seedrank.jobs.results import Run
 from seedrank.jobs.score import run_score
 
@@ -37,6 +38,11 @@ def one_or_many(paths: tuple[str, ...]) -> str | list[str] | None:
     return None if not paths else paths[0] if len(paths) == 1 else list(paths)
 
 
+def job_inputs(values: dict[str, Any]) -> JobInputs:
+    """Take the inputs out of the values of a command's parameters."""
+    return JobInputs(**{name: one_or_many(values.pop(name)) for name in DESCRIPTIONS})
+
+
 @click.command(
     "score",
     cls=GroupedCommand,
@@ -48,10 +54,6 @@ def one_or_many(paths: tuple[str, ...]) -> str | list[str] | None:
 def command(
     ctx: click.Context,
     /,
-    graph: tuple[str, ...],
-    queries: tuple[str, ...],
-    nodes: tuple[str, ...],
-    exclude: tuple[str, ...],
     out: str,
     *,
     as_json: bool,
@@ -66,13 +68,11 @@ def command(
     --method fuse does without.
     """
     set_up_logging(log_format=log_format, verbose=verbose, quiet=quiet)
+    inputs = job_inputs(values)
     options, origins = collect(ctx, ScoreOptions, values)
     run = run_score(
-        one_or_many(graph),
+        inputs,
         out=out,
-        queries=one_or_many(queries),
-        nodes=one_or_many(nodes),
-        exclude=one_or_many(exclude),
         options=options,
         origins=origins,
         reporter=make_reporter(log_format=log_format, quiet=quiet),
