@@ -17,6 +17,7 @@ from seedrank.config.names import (
     NullWeight,
     Precision,
     Resume,
+    SeedWeighting,
     Stop,
 )
 from seedrank.presets import Preset
@@ -46,6 +47,7 @@ class ScoreKeywords(BuildKeywords, total=False):
     hit_source_column: str
     hit_seeds_column: str
     hit_rank_column: str
+    fallback_node_column: str | None
     all_nodes: str | None
     method: Method
     preset: Preset | None
@@ -67,6 +69,8 @@ class ScoreKeywords(BuildKeywords, total=False):
     neighbors_per_seed: int | None
     source: tuple[str, ...] | list[str]
     source_normalization: Normalization
+    seed_weighting: SeedWeighting
+    seed_node_type: tuple[str, ...] | list[str]
     seed_source_weight: dict[str, float]
     lower_is_better: tuple[str, ...] | list[str]
     fusion: Fusion
@@ -78,6 +82,13 @@ class ScoreKeywords(BuildKeywords, total=False):
     node_type: tuple[str, ...] | list[str]
     include_seeds: bool
     min_score: float
+    exclude_neighbors: bool
+    where: tuple[str, ...] | list[str]
+    require: tuple[str, ...] | list[str]
+    include_glob: tuple[str, ...] | list[str]
+    exclude_glob: tuple[str, ...] | list[str]
+    no_tests: str | None
+    group_by: str | None
     paths: bool
     part_size: int
     backend: BackendName

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from seedrank.config.model import OptionModel
-from seedrank.config.names import Normalization, option
+from seedrank.config.names import Normalization, SeedWeighting, option
 
 
 class HitOptions(OptionModel):
@@ -31,6 +31,11 @@ class HitOptions(OptionModel):
         description="Rank column of the hits, from 1, for reciprocal rank fusion; without the column ranks follow "
         "from the weights.",
     )
+    fallback_node_column: Annotated[str | None, option("Input")] = Field(
+        None,
+        description="Column of the hits with another node id, used where the first is null or not in the graph: the "
+        "document of a passage.",
+    )
     all_nodes: Annotated[str | None, option("Input")] = Field(
         None, description="Make every node of this type its own query, instead of reading hits."
     )
@@ -44,6 +49,14 @@ class SeedOptions(OptionModel):
     )
     source_normalization: Annotated[Normalization, option("Seeds")] = Field(
         "sum", description="How the weights of each source of a query are normalised before they are added."
+    )
+    seed_weighting: Annotated[SeedWeighting, option("Seeds")] = Field(
+        "weight",
+        description="What a hit weighs before it is normalised: its weight, 1, 1 / its rank in the list of its source, "
+        "or its weight / how many neighbors of the types of --node-type the node has.",
+    )
+    seed_node_type: Annotated[tuple[str, ...], option("Seeds")] = Field(
+        (), description="Only hits on nodes of these types are seeds (repeatable)."
     )
     seed_source_weight: Annotated[dict[str, float], option("Seeds", "SOURCE=WEIGHT")] = Field(
         {}, description="Multiply the normalised weights of a source (repeatable)."

@@ -87,6 +87,11 @@ class ScoreOptions(RunOptions, OutputOptions, FusionOptions, SeedOptions, Method
     @property
     def uses_ranks(self) -> bool:
         """Whether positions in the lists of the sources matter."""
+        return self.ranks_reciprocally or self.seed_weighting == "rank"
+
+    @property
+    def ranks_reciprocally(self) -> bool:
+        """Whether lists are fused by reciprocal ranks, all of them or those of some queries."""
         return "rrf" in (self.fusion, self.fallback)
 
     @property

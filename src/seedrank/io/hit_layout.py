@@ -33,6 +33,8 @@ class HitColumns:
         The list column of the nested form: ids, or structs of node_id[, weight][, source][, rank].
     rank : str, optional
         Position of the hit in the list of its source, a column or field like weight; None: not read.
+    fallback : str, optional
+        Another node id, for where the first is null or unknown, a column or field like weight; None: not read.
     explicit : frozenset of str
         The roles that the user named; a named column must be there.
     """
@@ -43,6 +45,7 @@ class HitColumns:
     source: str = "source"
     seeds: str = "seeds"
     rank: str | None = None
+    fallback: str | None = None
     explicit: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -56,7 +59,7 @@ class HitLayout:
         Whether a row holds a list of hits.
     structs : bool
         Whether the list's elements are structs.
-    weight, source, rank : {"row", "element"} or None
+    weight, source, rank, fallback : {"row", "element"} or None
         Column of the table, field of the structs, or absent.
     """
 
@@ -65,6 +68,7 @@ class HitLayout:
     weight: Where
     source: Where
     rank: Where
+    fallback: Where
 
     def columns(self, names: HitColumns) -> list[str]:
         """Columns to read."""
@@ -77,7 +81,12 @@ class HitLayout:
         return {names.seeds: frozenset({names.node_id, *self._optional(names, "element")})}
 
     def _optional(self, names: HitColumns, place: Where) -> list[str]:
-        roles = ((names.weight, self.weight), (names.source, self.source), (names.rank, self.rank))
+        roles = (
+            (names.weight, self.weight),
+            (names.source, self.source),
+            (names.rank, self.rank),
+            (names.fallback, self.fallback),
+        )
         return [name for name, where in roles if name is not None and where == place]
 
 
@@ -89,8 +98,8 @@ class FlatHits:
     ----------
     parents : ndarray, shape (hits,), int64
         Row of the batch that each hit is from.
-    node, weight, source, rank : pyarrow.Array, length hits
-        Weight, source and rank are None if the table has none. A null struct is a hit without a node.
+    node, weight, source, rank, fallback : pyarrow.Array, length hits
+        All but node are None if the table has none. A null struct is a hit without a node.
     is_null : ndarray, shape (rows,), bool
         Rows whose list is null (all False in the long form).
     """
@@ -100,10 +109,11 @@ class FlatHits:
     weight: pa.Array | None
     source: pa.Array | None
     rank: pa.Array | None
+    fallback: pa.Array | None
     is_null: npt.NDArray[np.bool_]
 
 
-_NO_ELEMENTS = HitLayout(nested=True, structs=False, weight=None, source=None, rank=None)
+_NO_ELEMENTS = HitLayout(nested=True, structs=False, weight=None, source=None, rank=None, fallback=None)
 
 
 def find_layout(table: TableInput, names: HitColumns) -> HitLayout:
@@ -122,13 +132,14 @@ def find_layout(table: TableInput, names: HitColumns) -> HitLayout:
         if other != layout:
             raise InputDataError(
                 f"{table.what}: {part.uri} has {_describe(layout)}, {other_part.uri} has {_describe(other)}",
-                expected="one form, and weight, source and rank each either in every file or in none",
+                expected="one form, and weight, source, rank and fallback node each either in every file or in none",
                 fix="write the files alike",
             )
     for role, where, name in (
         ("weight", layout.weight, names.weight),
         ("source", layout.source, names.source),
         ("rank", layout.rank, names.rank),
+        ("fallback", layout.fallback, names.fallback),
         ("seeds", layout.nested or None, names.seeds),
     ):
         if role in names.explicit and where is None:
@@ -150,6 +161,16 @@ def id_types(table: TableInput, layout: HitLayout, names: HitColumns) -> Iterato
             data_type = _element_type(data_type)
             data_type = data_type.field(names.node_id).type if pa.types.is_struct(data_type) else data_type
         yield data_type, part.place(names.seeds if layout.nested else names.node_id)
+        if names.fallback is not None and layout.fallback is not None:
+            yield _type_of_role(part, names.fallback, layout.fallback, names.seeds), part.place(names.fallback)
+
+
+def _type_of_role(part: InputPart, name: str, where: Where, seeds: str) -> Any:
+    """Type of an optional column or field; null where this part has no elements."""
+    if where == "row":
+        return part.type_of(name)
+    element = _element_type(part.type_of(seeds))
+    return element.field(name).type if pa.types.is_struct(element) else pa.null()
 
 
 def flatten(batch: Batch, layout: HitLayout, names: HitColumns) -> FlatHits:
@@ -162,6 +183,7 @@ def flatten(batch: Batch, layout: HitLayout, names: HitColumns) -> FlatHits:
             weight=batch.column(names.weight) if layout.weight else None,
             source=batch.column(names.source) if layout.source else None,
             rank=batch.column(names.rank) if names.rank and layout.rank else None,
+            fallback=batch.column(names.fallback) if names.fallback and layout.fallback else None,
             is_null=np.zeros(rows, np.bool_),
         )
     lists = batch.table.column(names.seeds)
@@ -185,6 +207,7 @@ def flatten(batch: Batch, layout: HitLayout, names: HitColumns) -> FlatHits:
         weight=part(names.weight, layout.weight),
         source=part(names.source, layout.source),
         rank=part(names.rank, layout.rank),
+        fallback=part(names.fallback, layout.fallback),
         is_null=np.asarray(lists.is_null().to_numpy(zero_copy_only=False)),
     )
 
@@ -202,6 +225,7 @@ def _layout_of(table: TableInput, part: InputPart, names: HitColumns) -> HitLayo
             weight="row" if part.type_of(names.weight) is not None else None,
             source="row" if part.type_of(names.source) is not None else None,
             rank="row" if names.rank is not None and part.type_of(names.rank) is not None else None,
+            fallback="row" if names.fallback is not None and part.type_of(names.fallback) is not None else None,
         )
     if part.type_of(names.node_id) is not None:
         raise InputDataError(
@@ -231,6 +255,7 @@ def _layout_of(table: TableInput, part: InputPart, names: HitColumns) -> HitLayo
         weight=_where(part, names.weight, fields),
         source=_where(part, names.source, fields),
         rank=None if names.rank is None else _where(part, names.rank, fields),
+        fallback=None if names.fallback is None else _where(part, names.fallback, fields),
     )
 
 
@@ -265,6 +290,11 @@ def _field_names(data_type: pa.DataType) -> list[str]:
 
 def _describe(layout: HitLayout) -> str:
     form = "a list of hits a row" if layout.nested else "one hit a row"
-    roles = (("weight", layout.weight), ("source", layout.source), ("rank", layout.rank))
+    roles = (
+        ("weight", layout.weight),
+        ("source", layout.source),
+        ("rank", layout.rank),
+        ("fallback node", layout.fallback),
+    )
     have = [name for name, where in roles if where]
     return f"{form} with {' and '.join(have)}" if have else f"{form} without weight and source"

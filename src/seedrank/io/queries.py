@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ _LARGEST_KEY = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, eq=False)
 class HitTable:
-    """All hits, sorted by (query, source, node, weight, rank), so that the order of the input cannot matter.
+    """All hits, sorted by (query, source, node, weight, rank, fallback): the order of the input cannot matter.
 
     Parameters
     ----------
@@ -44,6 +44,9 @@ class HitTable:
     rank : ndarray, shape (h,), int64, or None
         Position in the list of its source, from 1; None without a rank column. 1 for a hit without node whose rank is
         none.
+    fallback : ndarray, shape (h,), int32, or None
+        Position in ``node_ids`` of the node that stands in for one that is null or unknown; -1 where there is none,
+        None if no column of them was asked for.
     source : ndarray, shape (h,), int32, or None
         Position in ``source_names``; None without sources.
     source_names : tuple of str or None
@@ -60,10 +63,24 @@ class HitTable:
     node: npt.NDArray[np.int32]
     weight: npt.NDArray[np.float64]
     rank: npt.NDArray[np.int64] | None
+    fallback: npt.NDArray[np.int32] | None
     source: npt.NDArray[np.int32] | None
     source_names: tuple[str | None, ...]
     null_list: npt.NDArray[np.bool_]
     records: list[InputFileRecord]
+
+    def with_nodes(self, node: npt.NDArray[np.int32]) -> HitTable:
+        """Return the hits with other nodes (positions in ``node_ids``), sorted again; nothing stands in for them."""
+        order = _order(self.query, self.source, node, self.weight, self.rank, None)
+        return replace(
+            self,
+            query=self.query[order],
+            node=node[order],
+            weight=self.weight[order],
+            rank=None if self.rank is None else self.rank[order],
+            fallback=None,
+            source=None if self.source is None else self.source[order],
+        )
 
 
 def read_hits(
@@ -101,7 +118,9 @@ def read_hits(
         )
     # Two columns of queries: of every hit, and of every row whose list is not null (for `null_list`).
     queries = IdEncoder(id_type_of(table, columns.query_id), columns=2, what="query ids")
-    nodes = IdEncoder(common_id_type(id_types(table, layout, columns)), what="node ids of the hits")
+    id_type = common_id_type(id_types(table, layout, columns))
+    # The second column is of nodes that stand in for others; it stays empty without them.
+    nodes = IdEncoder(id_type, columns=2, what="node ids of the hits")
     names = NameEncoder()
     seen: set[str | None] = set()
     weights: list[npt.NDArray[np.float64]] = []
@@ -124,18 +143,19 @@ def read_hits(
         queries.append(hit_queries, query.filter(pa.array(~hits.is_null)) if layout.nested else query.slice(0, 0))
         if hits.is_null.any() or not (layout.nested or all_rows):
             queries.include(query)
-        nodes.append(hits.node)
+        nodes.append(hits.node, hits.node.slice(0, 0) if hits.fallback is None else hits.fallback)
         if hits.source is not None:
             names.append(hits.source)
     _check_sources(sources, seen)
     (query_codes, listed), query_ids = queries.finish()
-    (node_codes,), node_ids = nodes.finish()
+    (node_codes, fallback_codes), node_ids = nodes.finish()
+    fallback = None if layout.fallback is None else fallback_codes
     source_codes, source_names = names.finish() if layout.source is not None else (None, ())
     weight = np.concatenate(weights or [np.empty(0)])
     null_list = np.full(len(query_ids), layout.nested)
     null_list[listed] = False
     rank = np.concatenate(ranks or [np.empty(0, np.int64)]) if layout.rank is not None else None
-    order = _order(query_codes, source_codes, node_codes, weight, rank)
+    order = _order(query_codes, source_codes, node_codes, weight, rank, fallback)
     return HitTable(
         query_ids=query_ids,
         query=query_codes[order],
@@ -143,6 +163,7 @@ def read_hits(
         node=node_codes[order],
         weight=weight[order],
         rank=None if rank is None else rank[order],
+        fallback=None if fallback is None else fallback[order],
         source=None if source_codes is None else source_codes[order],
         source_names=source_names,
         null_list=null_list,
@@ -177,6 +198,7 @@ def _only(hits: FlatHits, sources: Sequence[str], seen: set[str | None]) -> Flat
         weight=None if hits.weight is None else hits.weight.filter(mask),
         source=None if hits.source is None else hits.source.filter(mask),
         rank=None if hits.rank is None else hits.rank.filter(mask),
+        fallback=None if hits.fallback is None else hits.fallback.filter(mask),
         is_null=hits.is_null,
     )
 
@@ -233,6 +255,12 @@ class _Place(NamedTuple):
         return self.columns.seeds if where[name] == "element" else name
 
 
+def _nodeless(hits: FlatHits) -> npt.NDArray[np.bool_]:
+    """Mask of the hits without any node id."""
+    missing = null_rows(hits.node)
+    return missing if hits.fallback is None else missing & null_rows(hits.fallback)
+
+
 def _weights(place: _Place, *, signed: bool) -> npt.NDArray[np.float64]:
     hits, name = place.hits, place.columns.weight
     if hits.weight is None:
@@ -244,7 +272,7 @@ def _weights(place: _Place, *, signed: bool) -> npt.NDArray[np.float64]:
         return weight
     # A hit without a node (an outer join leaves such rows) is dropped later; its weight decides nothing.
     place.refuse(
-        invalid & ~null_rows(hits.node),
+        invalid & ~_nodeless(hits),
         hits.weight,
         name,
         f"has a weight that is null, {'' if signed else 'negative, '}NaN or infinite",
@@ -263,7 +291,7 @@ def _ranks(place: _Place) -> npt.NDArray[np.int64]:
     # 2^53: up to here every whole number is a float64.
     invalid = ~((rank >= 1) & (rank <= 2**53) & (rank == np.floor(rank)))
     place.refuse(
-        invalid & ~null_rows(hits.node),
+        invalid & ~_nodeless(hits),
         hits.rank,
         name,
         "has a rank that is null or no whole number from 1 up",
@@ -279,9 +307,10 @@ def _order(
     node: npt.NDArray[np.int32],
     weight: npt.NDArray[np.float64],
     rank: npt.NDArray[np.int64] | None,
+    fallback: npt.NDArray[np.int32] | None,
 ) -> npt.NDArray[np.int64]:
-    """Sorting permutation by (query, source, node, weight, rank)."""
-    values = (weight,) if rank is None else (rank, weight)
+    """Sorting permutation by (query, source, node, weight, rank, fallback)."""
+    values: tuple[npt.NDArray[Any], ...] = tuple(value for value in (fallback, rank, weight) if value is not None)
     sources, nodes = _span(source), _span(node)
     if _span(query) * sources * nodes <= _LARGEST_KEY:
         # One key instead of three; a stable sort of it is linear where the input is sorted already.
@@ -289,7 +318,7 @@ def _order(
         key = key * nodes + (node + np.int64(1))
         order = np.argsort(key, kind="stable")
         key = key[order]
-        # Only hits that agree in all three are left to be told apart by weight and rank.
+        # Only hits that agree in all three are left to be told apart by weight, rank and fallback.
         same = key[1:] == key[:-1]
         tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
         order[tied] = order[tied][np.lexsort((*(value[order[tied]] for value in values), key[tied]))]

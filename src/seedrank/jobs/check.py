@@ -115,4 +115,6 @@ def _warnings(query_set: QuerySet, graph: GraphFacts | None) -> list[str]:
         found.append("no query has a valid seed: are the node ids of the hits those of the graph?")
     elif graph is not None and missing * 2 > given:
         found.append(f"{missing} of {given} hits are not in the graph")
+    if graph is not None and graph.nodes and query_set.eligible is not None and not query_set.eligible.any():
+        found.append(f"filters and exclusions leave none of the graph's {graph.nodes} nodes to return")
     return found

@@ -17,6 +17,7 @@ from seedrank.errors import ConfigError, InputDataError
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.ids import is_string, match_ids
 from seedrank.jobs.clock import Clock
+from seedrank.jobs.exclusion_lists import ExclusionLists
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.method_ppr import followed_transition
 from seedrank.jobs.methods import METHODS
@@ -152,12 +153,7 @@ def explain(
 def _explain(
     store: GraphStore, query_set: QuerySet, options: ScoreOptions, asked: int, target: int, row: int
 ) -> Explanation:
-    unfiltered = replace(
-        query_set,
-        exclude_offsets=np.zeros(len(query_set) + 1, dtype=np.int64),
-        exclude_nodes=np.zeros(0, dtype=np.int32),
-        eligible=None,
-    )
+    unfiltered = replace(query_set, exclusions=ExclusionLists.none(len(query_set)), eligible=None)
     everything = options.model_copy(
         update={"top_k": max(store.facts.nodes, 1), "min_score": 0.0, "paths": False, "stop": "tolerance"}
     )

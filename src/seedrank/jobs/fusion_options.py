@@ -12,8 +12,8 @@ _Needs = tuple[Callable[[ScoreOptions], bool], str]
 #: When an option of fusion is used, and by what.
 _NEEDS: Mapping[str, _Needs] = {
     "source_weight": (lambda options: options.ranks_hits, "--fusion or --fallback rrf"),
-    "rrf_k": (lambda options: options.uses_ranks, "--fusion rrf or --fallback rrf"),
-    "hit_rank_column": (lambda options: options.uses_ranks, "--fusion rrf or --fallback rrf"),
+    "rrf_k": (lambda options: options.ranks_reciprocally, "--fusion rrf or --fallback rrf"),
+    "hit_rank_column": (lambda options: options.uses_ranks, "--fusion rrf, --fallback rrf or --seed-weighting rank"),
     "fusion_depth": (lambda options: options.fusion != "none", "--fusion"),
 }
 
@@ -77,11 +77,14 @@ def _check_one_ranking(options: ScoreOptions) -> None:
 
 def _check_distances(options: ScoreOptions) -> None:
     """Distances are no personalization weights, unless a rule makes them so."""
+    if options.seed_weighting in ("uniform", "rank"):
+        return
     seeding = [name for name in options.lower_is_better if options.seed_source_weight.get(name) != 0]
     if options.method == "ppr" and seeding and options.source_normalization != "minmax":
         raise ConfigError(
             f"--lower-is-better {seeding[0]} is given with --source-normalization {options.source_normalization}, "
             "which would give the worst hits the largest weight",
-            expected="--source-normalization minmax, which turns distances into weights from 1 to 0",
+            expected="--source-normalization minmax, which turns distances into weights from 1 to 0, or "
+            "--seed-weighting rank",
             fix=f"pass it, or leave the source out of the seeds: --seed-source-weight {seeding[0]}=0",
         )

@@ -17,11 +17,20 @@ from seedrank.jobs.returnable import HIT_NODES
 
 
 class MatchedHits(NamedTuple):
-    """Hits, or what takes their place, against the graph; see `HitTable`. ``rank`` is a tie rank, -1 if unknown."""
+    """h hits, or what takes their place, against the graph; see `HitTable`.
+
+    Attributes
+    ----------
+    rank : int32 (h,), tie rank; -1 if unknown.
+    node : int32 (h,), order of the node's id among those of the hits; -1 if null.
+    position : int64 (h,), given position in the list of its source; None: it follows from the weights.
+    """
 
     query_ids: pa.Array
     query: npt.NDArray[np.int32]
     rank: npt.NDArray[np.int32]
+    node: npt.NDArray[np.int32]
+    position: npt.NDArray[np.int64] | None
     weight: npt.NDArray[np.float64]
     source: npt.NDArray[np.int32] | None
     source_names: tuple[str | None, ...]
@@ -43,6 +52,8 @@ def every_node(store: GraphStore, node_type: str) -> MatchedHits:
         query_ids=store.ids.take(pa.array(ranks)),
         query=np.arange(count, dtype=np.int32),
         rank=ranks,
+        node=ranks,
+        position=None,
         weight=np.ones(count),
         source=None,
         source_names=(),
@@ -68,12 +79,29 @@ def match_hits(hits: HitTable, store: GraphStore) -> MatchedHits:
         query_ids=hits.query_ids,
         query=hits.query,
         rank=rank,
+        node=hits.node,
+        position=hits.rank,
         weight=hits.weight,
         source=hits.source,
         source_names=hits.source_names,
         given=given.astype(np.int64),
         missing=np.bincount(hits.query[lost], minlength=queries).astype(np.int64),
     )
+
+
+def with_fallback_nodes(hits: HitTable, store: GraphStore) -> HitTable:
+    """Put the node that stands in for another where that is null, or unknown to a graph that knows the one instead.
+
+    Raises
+    ------
+    InputDataError
+        Ids of another kind than the graph's.
+    """
+    if hits.fallback is None:
+        return hits
+    positions = graph_positions(hits, store)
+    unknown, instead = resolve(positions, hits.node) < 0, resolve(positions, hits.fallback) >= 0
+    return hits.with_nodes(np.where((hits.node < 0) | (unknown & instead), hits.fallback, hits.node))
 
 
 def space_with_hits(hits: HitTable, store: GraphStore) -> tuple[NodeSpace, npt.NDArray[np.int32]]:

@@ -175,7 +175,7 @@ class RecallRunner:
         """Return the arrays of some queries; the anchors of a query are its seeds, by tie rank."""
         seeds = self.query_set.seeds
         offsets, entries = gather(seeds.offsets, queries)
-        exclude_offsets, exclude_entries = gather(self.query_set.exclude_offsets, queries)
+        exclude_offsets, exclude_nodes = self.query_set.exclusions.of(queries)
         anchors = seeds.nodes[entries]
         return RecallQueries(
             anchor_offsets=offsets,
@@ -183,7 +183,7 @@ class RecallRunner:
             query_keys=self._keys(self.query_set.query_ids, queries),
             anchor_keys=self._keys(self.store.ids, self.store.order[anchors]),
             exclude_offsets=exclude_offsets,
-            exclude_nodes=self.query_set.exclude_nodes[exclude_entries],
+            exclude_nodes=exclude_nodes,
         )
 
     def _keys(self, ids: pa.Array, positions: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:

@@ -55,6 +55,7 @@ class MethodEntry:
 
 _GRAPH = frozenset(
     {"direction", "edge_type", "type_weight", "paths", "timeout_s", "backend", "fusion_depth", "fallback"}
+    | {"seed_node_type"}
 )
 _BUDGET = frozenset({"max_visited_nodes", "max_visited_edges"})
 #: Options that change no number of the result, or go into another one.
@@ -81,7 +82,7 @@ METHODS: Mapping[Method, MethodEntry] = {
         needs_graph=True,
         options=_GRAPH
         | {"preset", "restart", "damping", "max_iterations", "tolerance", "stop", "dangling", "max_hops"}
-        | {"source_normalization", "seed_source_weight"},
+        | {"source_normalization", "seed_source_weight", "seed_weighting"},
         candidate_columns=frozenset(),
         backends=("cpu", "scipy"),
         requirements=ppr_requirements,

@@ -6,6 +6,8 @@ import os
 from dataclasses import asdict, dataclass
 from typing import Any, Unpack
 
+import numpy as np
+
 from seedrank.config import ScoreOptions, make_options
 from seedrank.errors import InputDataError
 from seedrank.io.query_ids import read_query_ids
@@ -23,6 +25,7 @@ from seedrank.jobs.prepare import (
     type_weights,
 )
 from seedrank.jobs.query_set import check_query_options
+from seedrank.jobs.returnable import filtered_nodes
 from seedrank.keywords import ScoreKeywords
 
 #: Memory of the interpreter and its libraries, and what one part holds before it is written.
@@ -39,6 +42,7 @@ class Plan:
     ----------
     graph : "store", "edge list" or "none"; an edge list is built first.
     nodes, edges : of the store; for an edge list upper limits from the footers, and ``exact`` is False.
+    eligible_nodes : nodes that pass the filters; None for an edge list, of which only the footers are read.
     queries, hits : distinct queries and rows of hits.
     parts : files that each result table would have.
     backend, backend_reason : who would compute, and why.
@@ -53,6 +57,7 @@ class Plan:
     exact: bool
     nodes: int
     edges: int
+    eligible_nodes: int | None
     queries: int
     hits: int
     parts: int
@@ -107,13 +112,16 @@ def run_plan(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options: 
     budget = memory_budget(options.memory_limit)
     width = block_size(options, needs, budget=budget, queries=query_count)
     # Hits are candidates whether the graph has them or not.
-    most_candidates = min(options.top_k, hits if options.ranks_hits else size.nodes)
+    most_candidates = min(
+        options.top_k, hits if options.ranks_hits else size.nodes if size.eligible is None else size.eligible
+    )
     part_rows = min(query_count, options.part_size) * most_candidates
     return Plan(
         graph="none" if inputs.graph is None else "store" if size.exact else "edge list",
         exact=size.exact,
         nodes=size.nodes,
         edges=size.edges,
+        eligible_nodes=size.eligible,
         queries=query_count,
         hits=hits,
         parts=max(1, -(-query_count // options.part_size)),
@@ -141,20 +149,20 @@ class _GraphSize:
     edges: int
     bytes: int
     nodes_of_type: dict[str, int] | None
+    eligible: int | None
 
 
 def _graph_size(graph: Any, *, nodes: Any, options: ScoreOptions) -> _GraphSize:
     if graph is None:
         check_no_graph_options(nodes=nodes, options=options)
-        return _GraphSize(True, 0, 0, 0, None)
+        return _GraphSize(True, 0, 0, 0, None, 0)
     store = store_of(graph)
     if store is not None:
         check_store_options(store, nodes=nodes, options=options)
         type_weights(options, store.facts.edge_types)
-        if options.node_type:
-            store.check_node_types(options.node_type, option="--node-type")
-        facts = store.facts
-        return _GraphSize(True, facts.nodes, facts.edges, store.store_bytes, facts.node_types)
+        filtered, facts = filtered_nodes(store, options), store.facts
+        eligible = facts.nodes if filtered is None else int(np.count_nonzero(filtered))
+        return _GraphSize(True, facts.nodes, facts.edges, store.store_bytes, facts.node_types, eligible)
     table = TableInput.open(graph, what="edges")
     if any(part.rows is None for part in table.parts):
         # A stream in memory has no footer: only reading it tells its length.
@@ -174,7 +182,7 @@ def _graph_size(graph: Any, *, nodes: Any, options: ScoreOptions) -> _GraphSize:
         listed = sum(record.rows for record in TableInput.open(nodes, what="nodes").records)
     # Every row may bring two nodes of its own; two CSRs of int32 neighbours, int64 offsets, two orders, an 8 byte id.
     most_nodes = listed + 2 * rows
-    return _GraphSize(False, most_nodes, rows, rows * 2 * 4 + most_nodes * (2 * 8 + 2 * 4 + 8), types)
+    return _GraphSize(False, most_nodes, rows, rows * 2 * 4 + most_nodes * (2 * 8 + 2 * 4 + 8), types, None)
 
 
 def _query_size(queries: Any, *, nodes_of_type: dict[str, int] | None, options: ScoreOptions) -> tuple[int, int]:

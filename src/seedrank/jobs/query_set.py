@@ -15,11 +15,12 @@ from seedrank.io.fingerprint import content_fingerprint
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.queries import HitColumns, HitTable, read_hits
 from seedrank.io.records import InputRecord
+from seedrank.jobs.exclusion_lists import ExclusionLists
 from seedrank.jobs.hit_lists import HitLists, build_hit_lists
 from seedrank.jobs.inputs import JobInputs
-from seedrank.jobs.matched_hits import every_node, graph_place, match_hits, space_with_hits
+from seedrank.jobs.matched_hits import every_node, graph_place, match_hits, space_with_hits, with_fallback_nodes
 from seedrank.jobs.node_space import NodeSpace
-from seedrank.jobs.query_seeds import query_seeds
+from seedrank.jobs.query_seeds import query_seeds, seed_hits
 from seedrank.jobs.returnable import (
     eligible_nodes,
     exclusion_lists,
@@ -31,6 +32,11 @@ from seedrank.kernels.backend import QueryBlock
 from seedrank.kernels.runs import gather
 from seedrank.kernels.seeds import SeedSets
 
+#: Options that say how hits are read or become seeds.
+_OF_HITS = (
+    *("source", "seed_source_weight", "lower_is_better"),
+    *("seed_weighting", "seed_node_type", "fallback_node_column"),
+)
 _HIT_ROLES = ("query", "node", "weight", "source", "seeds", "rank")
 
 
@@ -44,7 +50,7 @@ class QuerySet:
     seeds_given : int64 (q,), -1 where the query's seed list itself is null.
     seeds_missing : int64 (q,), hits that are null or not in the graph.
     seeds : seed distribution of every query; an empty range has no valid seed.
-    exclude_offsets, exclude_nodes : int64 (q + 1,), int32: nodes that a query must not return, internal, sorted.
+    exclusions : nodes that single queries must not return.
     eligible : bool (nodes,) over internal nodes, or None: nodes that any query may return.
     space : the nodes that candidates may be.
     hit_lists : the hits as ranked lists, under fusion or fallback; else None.
@@ -55,8 +61,7 @@ class QuerySet:
     seeds_given: npt.NDArray[np.int64]
     seeds_missing: npt.NDArray[np.int64]
     seeds: SeedSets
-    exclude_offsets: npt.NDArray[np.int64]
-    exclude_nodes: npt.NDArray[np.int32]
+    exclusions: ExclusionLists
     eligible: npt.NDArray[np.bool_] | None
     space: NodeSpace
     hit_lists: HitLists | None
@@ -87,13 +92,13 @@ class QuerySet:
     def block(self, queries: npt.NDArray[np.int64]) -> QueryBlock:
         """Return the arrays of some queries, in the order given."""
         seed_offsets, seed_entries = gather(self.seeds.offsets, queries)
-        exclude_offsets, exclude_entries = gather(self.exclude_offsets, queries)
+        exclude_offsets, exclude_nodes = self.exclusions.of(queries)
         return QueryBlock(
             seed_offsets=seed_offsets,
             seed_nodes=self.seeds.nodes[seed_entries],
             seed_weights=self.seeds.weights[seed_entries],
             exclude_offsets=exclude_offsets,
-            exclude_nodes=self.exclude_nodes[exclude_entries],
+            exclude_nodes=exclude_nodes,
         )
 
 
@@ -114,13 +119,17 @@ def load_query_set(store: GraphStore, inputs: JobInputs, options: ScoreOptions) 
     if options.all_nodes is not None:
         found = every_node(store, options.all_nodes)
     else:
-        hits = read_hits(inputs.queries, hit_columns(options), sources=options.source, signed=options.method == "fuse")
+        # Where weights make no personalization vector, they may be logarithms or inner products.
+        signed = options.method == "fuse" or options.seed_weighting in ("uniform", "rank")
+        hits = read_hits(inputs.queries, hit_columns(options), sources=options.source, signed=signed)
         records["queries"] = InputRecord(files=hits.records, fingerprint=_fingerprint_hits(hits))
+        hits = with_fallback_nodes(hits, store)
         found = match_hits(hits, store)
     exclusions = None if inputs.exclude is None else read_job_exclusions(inputs.exclude, found.query_ids, options)
     filtered = filtered_nodes(store, options)
-    known = found.rank >= 0
-    pairs = [] if options.include_seeds else [(found.query[known], found.rank[known])]
+    seeding = seed_hits(found, store, options)
+    seeds = found.query[seeding], found.rank[seeding]
+    pairs = [] if options.include_seeds else [seeds]
     everywhere = np.zeros(0, dtype=np.int32)
     if exclusions is not None:
         records["exclude"] = exclusions.record
@@ -129,19 +138,18 @@ def load_query_set(store: GraphStore, inputs: JobInputs, options: ScoreOptions) 
             everywhere = excluded
         else:
             pairs.append((of_query, excluded))
-    exclude_offsets, exclude_nodes = exclusion_lists(pairs, len(found.query_ids), store)
+    lists = exclusion_lists(pairs, seeds, len(found.query_ids), store, options)
     space, hit_lists = NodeSpace.of_graph(store), None
     if hits is not None and options.ranks_hits:
         space, nodes = space_with_hits(hits, store)
-        returnable = returnable_hits(hits, found.rank, filtered, exclusions)
+        returnable = returnable_hits(hits, found.rank, filtered, exclusions, lists.neighbors, store)
         hit_lists = build_hit_lists(hits, nodes, returnable, options)
     return QuerySet(
         query_ids=found.query_ids,
         seeds_given=found.given,
         seeds_missing=found.missing,
-        seeds=query_seeds(found, store, options),
-        exclude_offsets=exclude_offsets,
-        exclude_nodes=exclude_nodes,
+        seeds=query_seeds(found, seeding, store, options),
+        exclusions=lists,
         eligible=eligible_nodes(store, filtered, everywhere),
         space=space,
         hit_lists=hit_lists,
@@ -155,7 +163,10 @@ def hit_columns(options: ScoreOptions) -> HitColumns:
     roles = [role for role in _HIT_ROLES if role != "rank" or options.uses_ranks]
     return HitColumns(
         **{names[role]: getattr(options, f"hit_{role}_column") for role in roles},
-        explicit=frozenset(names[role] for role in roles if f"hit_{role}_column" in options.model_fields_set),
+        fallback=options.fallback_node_column,
+        explicit=frozenset(
+            ["fallback", *(names[role] for role in roles if f"hit_{role}_column" in options.model_fields_set)]
+        ),
     )
 
 
@@ -169,6 +180,8 @@ def check_query_options(inputs: JobInputs, options: ScoreOptions) -> None:
             expected="exactly one of them",
             fix="--queries HITS reads seed sets, --all-nodes TYPE makes every node of a type a query",
         )
+    if inputs.graph is None:
+        _check_without_graph(options)
     if options.all_nodes is None:
         return
     if options.ranks_hits:
@@ -177,12 +190,24 @@ def check_query_options(inputs: JobInputs, options: ScoreOptions) -> None:
             expected="this option together with --queries",
             fix="drop it",
         )
-    if options.source or options.seed_source_weight or options.lower_is_better:
+    given = [name for name in _OF_HITS if name in options.model_fields_set]
+    if given:
+        flag = f"--{given[0].replace('_', '-')}"
         raise ConfigError(
-            "--source, --seed-source-weight and --lower-is-better speak of hits, but --all-nodes has none",
-            expected="these options together with --queries",
-            fix="drop them",
+            f"{flag} speaks of hits, but --all-nodes has none",
+            expected=f"{flag} together with --queries",
+            fix=f"drop {flag}",
         )
+
+
+def _check_without_graph(options: ScoreOptions) -> None:
+    """Refuse what only a graph can answer."""
+    for name in ("exclude_neighbors", "fallback_node_column"):
+        if getattr(options, name):
+            flag = f"--{name.replace('_', '-')}"
+            raise ConfigError(
+                f"{flag} is given without a graph", expected=f"{flag} together with a graph", fix=f"drop {flag}"
+            )
 
 
 def _fingerprint_hits(hits: HitTable) -> str:
@@ -197,5 +222,6 @@ def _fingerprint_hits(hits: HitTable) -> str:
             "source": hits.source,
             "source_names": hits.source_names,
             "null_list": hits.null_list,
+            **({} if hits.fallback is None else {"fallback": hits.fallback}),
         }
     )

@@ -13,8 +13,11 @@ from seedrank.io.exclusions import read_exclusions
 from seedrank.io.fingerprint import content_fingerprint
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.ids import match_ids, resolve
+from seedrank.io.node_filters import filter_nodes
 from seedrank.io.queries import HitTable
 from seedrank.io.records import InputRecord
+from seedrank.jobs.exclusion_lists import ExclusionLists, SeedNeighbors
+from seedrank.jobs.paths import followed_graph
 
 #: What the node ids of hits are called in messages.
 HIT_NODES = "node_id of the hits"
@@ -62,12 +65,42 @@ def read_job_exclusions(exclude: Any, query_ids: pa.Array, options: ScoreOptions
 
 
 def exclusion_lists(
-    pairs: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]], queries: int, store: GraphStore
+    pairs: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]],
+    seeds: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]],
+    queries: int,
+    store: GraphStore,
+    options: ScoreOptions,
+) -> ExclusionLists:
+    """Make lists of what the queries must not return.
+
+    Parameters
+    ----------
+    pairs : of (query, tie rank), which a query must not return.
+    seeds : query and tie rank of the hits that may be seeds.
+    queries : how many there are.
+    store, options : the graph, and whether neighbours of the seeds are left out.
+
+    Raises
+    ------
+    InputDataError
+        An edge type that no edge has.
+    """
+    neighbors = None
+    if options.exclude_neighbors:
+        # Successors, whatever else is followed: with both directions what leads to a seed may be just what is wanted.
+        one_way = options if options.direction == "in" else options.model_copy(update={"direction": "out"})
+        neighbors = SeedNeighbors(followed_graph(store, one_way).rows[0], *_distinct(*seeds, queries, store))
+    query = np.concatenate([np.zeros(0, np.int32), *(pair[0] for pair in pairs)])
+    rank = np.concatenate([np.zeros(0, np.int32), *(pair[1] for pair in pairs)])
+    return ExclusionLists(*_distinct(query, rank, queries, store), neighbors)
+
+
+def _distinct(
+    query: npt.NDArray[np.int32], rank: npt.NDArray[np.int32], queries: int, store: GraphStore
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Join (query, tie rank) pairs into sorted, distinct (query, internal node) pairs, as offsets and nodes."""
+    """Sorted, distinct (query, internal node) pairs, as offsets and nodes."""
     nodes = max(len(store.ids), 1)
-    keys = [query.astype(np.int64) * nodes + store.inverse_order[rank] for query, rank in pairs]
-    distinct = np.unique(np.concatenate(keys)) if keys else np.zeros(0, dtype=np.int64)
+    distinct = np.unique(query.astype(np.int64) * nodes + store.inverse_order[rank])
     offsets = np.zeros(queries + 1, dtype=np.int64)
     np.cumsum(np.bincount(distinct // nodes, minlength=queries), out=offsets[1:])
     return offsets, (distinct % nodes).astype(np.int32)
@@ -79,11 +112,20 @@ def filtered_nodes(store: GraphStore, options: ScoreOptions) -> npt.NDArray[np.b
     Raises
     ------
     InputDataError
-        A node type that no node has.
+        A node type that no node has, or what `seedrank.io.node_filters` refuses.
     """
+    passed = filter_nodes(
+        store,
+        where=options.where,
+        require=options.require,
+        include_glob=options.include_glob,
+        exclude_glob=options.exclude_glob,
+        no_tests=options.no_tests,
+    )
     if not options.node_type:
-        return None
-    return store.nodes_of_types(options.node_type, option="--node-type")
+        return passed
+    typed = store.nodes_of_types(options.node_type, option="--node-type")
+    return typed if passed is None else typed & passed
 
 
 def eligible_nodes(
@@ -109,6 +151,8 @@ def returnable_hits(
     rank: npt.NDArray[np.int32],
     filtered: npt.NDArray[np.bool_] | None,
     exclusions: Exclusions | None,
+    neighbors: SeedNeighbors | None,
+    store: GraphStore,
 ) -> npt.NDArray[np.bool_]:
     """Mask of the hits that their query may return: those that pass the filters and are not excluded.
 
@@ -118,11 +162,16 @@ def returnable_hits(
     rank : int32 (h,), tie rank of each hit's node; -1 where the graph does not have it.
     filtered : bool over tie ranks, see `filtered_nodes`.
     exclusions : those of the job.
+    neighbors : of the seeds of each query, which it must not return.
+    store : the graph.
     """
     allowed = np.ones(len(rank), dtype=np.bool_)
     if filtered is not None:
         # One entry more, addressed as -1: what the graph does not know has neither type nor attribute.
         allowed = np.append(filtered, False)[rank]
+    if neighbors is not None:
+        node = np.append(store.inverse_order, -1)[rank]
+        allowed &= ~neighbors.has(hits.query, node, max(len(store.ids), 1))
     if exclusions is None:
         return allowed
     of_query, excluded = exclusions.among(hits.node_ids, HIT_NODES)

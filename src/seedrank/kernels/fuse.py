@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
+from seedrank.kernels.ordinal_ranks import ordinal_ranks
 from seedrank.kernels.runs import places_in_runs, run_lengths, run_starts
 
 FusionRule = Literal["rrf", "weighted"]
@@ -114,7 +115,7 @@ def fuse(
     group = query.astype(np.int64) * len(weights) + entries.lists
     goodness = np.where(lower_is_better[entries.lists], -entries.scores, entries.scores)
     if rule == "rrf":
-        ranks = _ordinal_ranks(group, goodness, order[entries.nodes]) if entries.ranks is None else entries.ranks
+        ranks = ordinal_ranks(group, goodness, order[entries.nodes]) if entries.ranks is None else entries.ranks
         values = weights[entries.lists] / (rrf_k + ranks)
     else:
         values = weights[entries.lists] * _min_max(group, goodness)
@@ -152,14 +153,6 @@ def fuse(
 def largest_fused_score(*, rule: FusionRule, rrf_k: int, weights: Float64Array) -> float:
     """Score of a node that is first in every list: no `fuse` can give more."""
     return float(np.sort(weights / (rrf_k + 1) if rule == "rrf" else weights).sum())
-
-
-def _ordinal_ranks(group: Int64Array, goodness: Float64Array, tie_rank: Int32Array) -> Int64Array:
-    """Position of every entry in its list, from 1: best score first, ties by tie rank."""
-    by_rank = np.lexsort((tie_rank, -goodness, group))
-    ranks = np.empty(len(by_rank), dtype=np.int64)
-    ranks[by_rank] = 1 + places_in_runs(run_starts(group[by_rank]), len(by_rank))
-    return ranks
 
 
 def _min_max(group: Int64Array, goodness: Float64Array) -> Float64Array:

@@ -118,13 +118,13 @@ def _option(name: str, field: FieldInfo) -> Callable[[CommandT], CommandT]:
         settings["type"] = click.Choice(get_args(kind))
     elif get_origin(kind) is tuple:
         item = _item(kind)
-        settings |= {"multiple": True, "type": item, "metavar": "NAME" if item is str else None}
+        settings |= {"multiple": True, "type": item, "metavar": (info.unit or "NAME") if item is str else None}
     elif get_origin(kind) is dict:
         settings |= {"multiple": True, "metavar": info.unit, "callback": _pairs}
     elif kind is ByteSize:
         settings |= {"type": str, "metavar": _BYTES}
     else:
-        settings["type"] = kind
+        settings |= {"type": kind, "metavar": info.unit if kind is str and info.unit else None}
     return click.option(flag, name, **settings)
 
 
@@ -155,7 +155,7 @@ def _help(field: FieldInfo, info: OptionInfo) -> str:
         low = f"[{limits['ge']}" if "ge" in limits else f"({limits['gt']}" if "gt" in limits else "(-inf"
         high = f"{limits['le']}]" if "le" in limits else f"{limits['lt']})" if "lt" in limits else "inf)"
         notes.append(f"range {low}, {high}")
-    if info.unit and get_origin(_plain(field.annotation)) is not dict:
+    if info.unit and not _is_text(_plain(field.annotation)):
         notes.append(f"unit: {info.unit}")
     if isinstance(field.default, bool):
         notes.append(f"default: {'yes' if field.default else 'no'}")
@@ -163,6 +163,11 @@ def _help(field: FieldInfo, info: OptionInfo) -> str:
         default = field.default if not isinstance(field.default, tuple) else " ".join(map(str, field.default))
         notes.append(f"default: {default}")
     return f"{field.description}" + (f"  [{'; '.join(notes)}]" if notes else "")
+
+
+def _is_text(kind: Any) -> bool:
+    """Whether a value is a name or made of names; the unit of such an option is its metavar."""
+    return kind is str or get_origin(kind) is dict or (get_origin(kind) is tuple and _item(kind) is str)
 
 
 def _pairs(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...] | None) -> dict[str, float]:
