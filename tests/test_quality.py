@@ -75,3 +75,23 @@ def test_slashdot_job_explains_its_time(shared_data: Path, tmp_path: Path) -> No
     assert all(seconds >= 0 for seconds in stages.values())
     assert 0.9 * manifest.timings_s["total"] <= sum(stages.values()) <= 1.001 * manifest.timings_s["total"]
     assert sum(part.seconds for part in manifest.parts) <= manifest.timings_s["total"]
+
+
+def test_wikispeedia_links(shared_data: Path, tmp_path: Path) -> None:
+    """Published beside the data: R@20 29.0, undirected, known out-links of 500 articles left out."""
+    folder = shared_data / "wikispeedia"
+    queries = pq.read_table(folder / "queries.parquet")
+    queries = queries.filter(pc.starts_with(queries["query_id"], "links:"))
+    gold = pq.read_table(folder / "gold.parquet", columns=["query_id", "node_id"])
+    gold = gold.filter(pc.starts_with(gold["query_id"], "links:"))
+    run = seedrank.score(
+        folder / "edges.parquet",
+        queries=queries,
+        out=tmp_path / "run",
+        direction="both",
+        damping=0.85,
+        exclude_neighbors=True,
+        top_k=20,
+    )
+    assert len(run.queries) == 500
+    assert mean_recall(run.candidates.to_arrow(), gold, 20) == pytest.approx(29.0, abs=0.1)

@@ -33,9 +33,7 @@ def globs_pattern(globs: Sequence[str]) -> str:
 def _translated(glob: str) -> str:
     *parents, name = glob.split("/")
     before = "".join("(?:[^/]*/)*" if part == "**" else f"{_component(part)}/" for part in parents)
-    if name == "**":
-        return before + (".+" if parents else ".*")
-    return before + _component(name)
+    return before + (".*" if name == "**" else _component(name))
 
 
 def _component(text: str) -> str:

@@ -165,7 +165,10 @@ def hit_columns(options: ScoreOptions) -> HitColumns:
         **{names[role]: getattr(options, f"hit_{role}_column") for role in roles},
         fallback=options.fallback_node_column,
         explicit=frozenset(
-            ["fallback", *(names[role] for role in roles if f"hit_{role}_column" in options.model_fields_set)]
+            [
+                *(["fallback"] if options.fallback_node_column is not None else []),
+                *(names[role] for role in roles if f"hit_{role}_column" in options.model_fields_set),
+            ]
         ),
     )
 
