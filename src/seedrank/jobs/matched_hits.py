@@ -92,11 +92,6 @@ def graph_positions(hits: HitTable, store: GraphStore) -> npt.NDArray[np.int32]:
     return match_ids(hits.node_ids, store.ids, wanted_place=HIT_NODES, known_place=graph_place(store))
 
 
-def graphgraph_place(store: GraphStore) -> str:
-    """Name the graph in a message."""
-    return "no graph" if isinstance(store, NoGraph) else f"the graph {store.path}"
-
-
 def graph_place(store: GraphStore) -> str:
     """Name the graph in a message."""
     return "no graph" if isinstance(store, NoGraph) else f"the graph {store.path}"
