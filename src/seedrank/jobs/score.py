@@ -18,13 +18,14 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.io.lock import locked
 from seedrank.io.records import PartRecord, RunManifest
 from seedrank.io.runfolder import RunFolder, create_run_folder, recover_replaced, reopen_run_folder
+from seedrank.jobs.blocks import BlockWidth, ScoredBlock, score_blocks
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.locations import local_output
 from seedrank.jobs.manifest import Origin, count_by_status, new_manifest, now, record_inputs
 from seedrank.jobs.methods import check_method_options, start_method
 from seedrank.jobs.outcome import Runner
-from seedrank.jobs.parts import ScoredBlock, assemble_part, score_blocks
+from seedrank.jobs.parts import assemble_part
 from seedrank.jobs.pipeline import Background
 from seedrank.jobs.prepare import check_run_output, open_graph, store_of
 from seedrank.jobs.progress import Reporter, Silent, Stopwatch
@@ -164,6 +165,7 @@ class _Job:
     store: GraphStore
     query_set: QuerySet
     runner: Runner
+    width: BlockWidth
     missing: list[int]
 
     def prepare(self, inputs: JobInputs) -> None:
@@ -231,6 +233,7 @@ class _Job:
         if self.earlier is not None and self.manifest.options["backend"].value == "auto":
             backend = backend.model_copy(update={"requested": "auto", "reason": "the run began with it"})
         self.manifest.backend = backend
+        self.width = BlockWidth(backend.block_size)
         log.info("backend_chosen", extra={"backend": backend.name, "reason": backend.reason})
 
     def _record_inputs(self, *, built: bool) -> None:
@@ -263,6 +266,7 @@ class _Job:
                             last,
                             query_set=self.query_set,
                             runner=self.runner,
+                            width=self.width,
                             options=self.options,
                             reporter=self.reporter,
                             clock=self.clock,
@@ -340,6 +344,8 @@ class _Job:
             seconds=round(time.perf_counter() - begin, 4),
         )
         insort(self.manifest.parts, record, key=lambda other: other.part)
+        assert self.manifest.backend is not None
+        self.manifest.backend.final_block_size = self.width.queries
         self._save()
         log.info("part_done", extra=record.model_dump())
 
