@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -209,6 +210,13 @@ def match_ids(
             return _bisect(wanted, known)
     positions = pc.index_in(wanted, value_set=known, skip_nulls=True).fill_null(-1)
     return np.asarray(positions.to_numpy(zero_copy_only=False), dtype=np.int32)
+
+
+def resolve(position: npt.NDArray[np.integer[Any]], code: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Position of each row's id, from the position of every distinct one; -1 for null (code -1) and unknown ids."""
+    if len(position) == 0:
+        return np.full(len(code), -1, dtype=np.int32)
+    return np.where(code >= 0, position[code], -1).astype(np.int32)
 
 
 def insertion_points(wanted: pa.Array, known: pa.Array) -> npt.NDArray[np.int64]:

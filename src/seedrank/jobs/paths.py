@@ -12,6 +12,7 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.jobs.prepare import adjacency, type_weights
 from seedrank.kernels.paths import shortest_paths
 from seedrank.kernels.recall_graph import RecallGraph, build_recall_graph
+from seedrank.kernels.runs import offsets_of
 
 
 def followed_graph(store: GraphStore, options: ScoreOptions) -> RecallGraph:
@@ -57,8 +58,7 @@ def path_columns(
     from_anchors : int32 (c,), the anchor from which the path of each candidate starts; None: the nearest.
     threads : int
     """
-    target_offsets = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(counts, out=target_offsets[1:])
+    target_offsets = offsets_of(counts)
     table = shortest_paths(
         graph, anchor_offsets, anchors, target_offsets, targets, from_anchors=from_anchors, threads=threads
     )

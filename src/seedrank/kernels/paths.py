@@ -8,6 +8,7 @@ import numpy as np
 
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 from seedrank.kernels.recall_graph import FollowedRows, RecallGraph
+from seedrank.kernels.runs import offsets_of
 
 
 @dataclass(frozen=True)
@@ -128,8 +129,7 @@ def _table(graph: RecallGraph, wanted: Int64Array, hops: Int32Array, nodes: Int3
     moved = nodes[np.repeat(starts - (ends - lengths), lengths) + np.arange(len(nodes))]
     anchors = np.full(len(hops), -1, dtype=np.int32)
     anchors[lengths > 0] = nodes[starts[lengths > 0]]
-    offsets = np.zeros(len(hops) + 1, dtype=np.int64)
-    np.cumsum(np.maximum(hops, 0), out=offsets[1:])
+    offsets = offsets_of(np.maximum(hops, 0))
     step = np.ones(len(moved), dtype=np.bool_)
     step[ends[lengths > 0] - 1] = False
     leaving = np.flatnonzero(step)

@@ -8,6 +8,7 @@ import numpy as np
 
 from seedrank.kernels.adjacency import Adjacency
 from seedrank.kernels.arrays import BoolArray, Direction, Float64Array, Int32Array, Int64Array, UnsignedArray
+from seedrank.kernels.runs import offsets_of
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,7 @@ def _without(adjacency: Adjacency, kept_types: BoolArray | None, *, loops: bool)
         keep = no_loop if keep is None else keep & no_loop
     if keep is None or bool(keep.all()):
         return adjacency
-    kept_before = np.zeros(len(keep) + 1, dtype=np.int64)
-    np.cumsum(keep, out=kept_before[1:])
+    kept_before = offsets_of(keep)
     return Adjacency(
         offsets=kept_before[adjacency.offsets],
         neighbors=adjacency.neighbors[keep],

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from seedrank.kernels.arrays import Float64Array, Int32Array, Int64Array
+from seedrank.kernels.runs import offsets_of
 from seedrank.kernels.transition import SparseRows
 
 INDEX_LIMIT = 2**31 - 1
@@ -95,14 +96,14 @@ def plan_rows(offsets: Int64Array, *, row_chunk: int, max_entries: int) -> RowPl
                 first_entry=first,
                 last_entry=last,
                 segment_offsets=(segment_bounds - first).astype(np.int32),
-                group_offsets=None if single else _running_total(segments_per_group).astype(np.int32),
+                group_offsets=None if single else offsets_of(segments_per_group).astype(np.int32),
             )
         )
         begin = end
     combine = []
     counts = groups_per_row
     while bool((counts > 1).any()):
-        counts, bounds = _cut(_running_total(counts), row_chunk)
+        counts, bounds = _cut(offsets_of(counts), row_chunk)
         combine.append(bounds.astype(np.int32))
     return RowPlan(pieces, combine)
 
@@ -114,14 +115,8 @@ def _cut(bounds: Int64Array, longest: int) -> tuple[Int64Array, Int64Array]:
     """
     counts = np.maximum(-(-np.diff(bounds) // longest), 1)
     starts = np.repeat(bounds[:-1], counts)
-    place = np.arange(len(starts)) - np.repeat(_running_total(counts)[:-1], counts)
+    place = np.arange(len(starts)) - np.repeat(offsets_of(counts)[:-1], counts)
     return counts, np.append(starts + place * longest, bounds[-1])
-
-
-def _running_total(counts: Int64Array) -> Int64Array:
-    total = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(counts, out=total[1:])
-    return total
 
 
 def _adder(bounds: Int32Array) -> sparse.csr_array:

@@ -29,10 +29,17 @@ def places_in_runs(starts: Int64Array, length: int) -> Int64Array:
     return np.arange(length) - np.repeat(starts, run_lengths(starts, length))
 
 
+def offsets_of(lengths: npt.ArrayLike) -> Int64Array:
+    """Where rows of these lengths begin, one after the other, and where the last one ends."""
+    counts = np.asarray(lengths)
+    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
+
+
 def gather(offsets: Int64Array, rows: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Offsets and entry positions of some rows of a CSR, in the order given."""
     lengths = offsets[rows + 1] - offsets[rows]
-    gathered = np.zeros(len(rows) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=gathered[1:])
+    gathered = offsets_of(lengths)
     entries = np.arange(gathered[-1]) + np.repeat(offsets[rows] - gathered[:-1], lengths)
     return gathered, entries

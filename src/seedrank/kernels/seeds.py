@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, SourceNormalization
-from seedrank.kernels.runs import run_lengths, run_starts
+from seedrank.kernels.runs import offsets_of, run_lengths, run_starts
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,7 @@ def build_seeds(
     starts = run_starts(query)
     if len(starts):
         values = values / np.repeat(np.add.reduceat(values, starts), run_lengths(starts, len(query)))
-    offsets = np.zeros(queries + 1, dtype=np.int64)
-    np.cumsum(np.bincount(query, minlength=queries), out=offsets[1:])
+    offsets = offsets_of(np.bincount(query, minlength=queries))
     return SeedSets(offsets=offsets, nodes=inverse_order[rank], weights=values)
 
 

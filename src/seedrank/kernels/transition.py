@@ -8,6 +8,7 @@ import numpy as np
 
 from seedrank.kernels.adjacency import Adjacency
 from seedrank.kernels.arrays import BoolArray, DanglingRule, Direction, Float64Array, Int32Array, Int64Array
+from seedrank.kernels.runs import offsets_of
 
 MOST_REPETITION = 1.25
 """Up to this many entries for one, whole-numbered weights are written as repetitions."""
@@ -185,8 +186,7 @@ def _select(adjacency: Adjacency, factors: Float64Array | None, *, drop_loops: b
             keep = no_loop if keep is None else keep & no_loop
     offsets, columns, weights = adjacency.offsets, adjacency.neighbors, adjacency.weights
     if keep is not None:
-        kept_before = np.zeros(len(keep) + 1, dtype=np.int64)
-        np.cumsum(keep, out=kept_before[1:])
+        kept_before = offsets_of(keep)
         offsets = kept_before[offsets]
         columns = columns[keep]
         weights = None if weights is None else weights[keep]
@@ -212,8 +212,7 @@ def _repeat(part: _Selected) -> _Selected:
     """Write an entry of weight w as w entries: 4 bytes more instead of a value for every entry, and no product."""
     assert part.values is not None
     times = part.values.astype(np.int64)
-    before = np.zeros(len(times) + 1, dtype=np.int64)
-    np.cumsum(times, out=before[1:])
+    before = offsets_of(times)
     return _Selected(before[part.offsets], np.repeat(part.columns, times), None)
 
 

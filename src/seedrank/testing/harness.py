@@ -9,9 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from seedrank.kernels.adjacency import AdjacencyPair, build_adjacency
-from seedrank.kernels.arrays import DanglingRule, Int32Array, Int64Array
+from seedrank.kernels.arrays import DanglingRule, Int32Array
 from seedrank.kernels.backend import Backend, QueryBlock
 from seedrank.kernels.ppr import personalized_pagerank
+from seedrank.kernels.runs import offsets_of
 from seedrank.kernels.seeds import SeedSets, build_seeds
 from seedrank.kernels.transition import Transition, build_transition
 from seedrank.testing.toys import Edge
@@ -143,8 +144,7 @@ def query_block(seeds: SeedSets, start: int, stop: int, *, excluded: Sequence[In
     """Cut queries `start` to `stop` out as a block; `excluded` holds an array of internal nodes a query."""
     first, last = seeds.offsets[start], seeds.offsets[stop]
     lists = [np.zeros(0, np.int32)] * (stop - start) if excluded is None else list(excluded[start:stop])
-    exclude_offsets: Int64Array = np.zeros(stop - start + 1, dtype=np.int64)
-    np.cumsum([len(nodes) for nodes in lists], out=exclude_offsets[1:])
+    exclude_offsets = offsets_of([len(nodes) for nodes in lists])
     return QueryBlock(
         seed_offsets=seeds.offsets[start : stop + 1] - first,
         seed_nodes=seeds.nodes[first:last],

@@ -14,6 +14,7 @@ from seedrank.kernels.arrays import Int32Array, Int64Array
 from seedrank.kernels.paths import PathTable
 from seedrank.kernels.recall import LIMITS, RecallQueries, RecallResult
 from seedrank.kernels.recall_graph import RecallGraph, build_recall_graph
+from seedrank.kernels.runs import offsets_of
 from seedrank.testing.harness import KernelGraph
 from seedrank.testing.reference_paths import ReferenceStep
 
@@ -138,9 +139,7 @@ def table_paths(graph: KernelGraph, table: PathTable) -> list[list[ReferenceStep
 
 
 def _offsets(lists: Sequence[Collection[Any]]) -> Int64Array:
-    offsets = np.zeros(len(lists) + 1, dtype=np.int64)
-    np.cumsum([len(nodes) for nodes in lists], out=offsets[1:])
-    return offsets
+    return offsets_of([len(nodes) for nodes in lists])
 
 
 def _flat(graph: KernelGraph, lists: Sequence[Collection[Any]]) -> Int32Array:

@@ -11,6 +11,7 @@ from seedrank.kernels._cpu.compiled import mapped
 from seedrank.kernels._cpu.push import push_columns
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
 from seedrank.kernels.backend import QueryBlock
+from seedrank.kernels.runs import offsets_of
 from seedrank.kernels.transition import Transition
 
 ENTRIES_SHARE = 1024
@@ -38,7 +39,7 @@ class _Lists:
         """Keep some columns."""
         lengths = np.diff(self.bounds)
         entries = np.repeat(chosen, lengths)
-        return _Lists(_bounds(lengths[chosen]), self.nodes[entries], self.values[entries])
+        return _Lists(offsets_of(lengths[chosen]), self.nodes[entries], self.values[entries])
 
 
 class _PushedGraph(NamedTuple):
@@ -130,7 +131,7 @@ class Frontier:
         if self._dangling == "seeds":
             share += damping * self._dangling_mass
         # Entries, nodes that keep their mass, and seeds: more cannot be reached.
-        room = _bounds(self._entries() + np.diff(lists.bounds) + np.diff(seeds.bounds))
+        room = offsets_of(self._entries() + np.diff(lists.bounds) + np.diff(seeds.bounds))
         following = _Lists(room, np.empty(room[-1], np.int32), np.empty(room[-1], self._precision))
         counts = np.zeros(len(self.positions), dtype=np.int64)
         sums = np.zeros((3, len(self.positions)))
@@ -140,7 +141,7 @@ class Frontier:
             following.bounds, following.nodes, following.values, counts, sums[0], sums[1], sums[2],
         )  # fmt: skip
         used = np.arange(room[-1]) - np.repeat(room[:-1], np.diff(room)) < np.repeat(counts, np.diff(room))
-        self._lists = _Lists(_bounds(counts), following.nodes[used], following.values[used])
+        self._lists = _Lists(offsets_of(counts), following.nodes[used], following.values[used])
         self._dangling_mass = sums[1]
         return PushReport(self.positions, sums[0], sums[1], sums[2])
 
@@ -153,12 +154,6 @@ class Frontier:
     def _take(self, chosen: BoolArray) -> None:
         self._lists, self._seeds = self._lists.take(chosen), self._seeds.take(chosen)
         self.positions, self._dangling_mass = self.positions[chosen], self._dangling_mass[chosen]
-
-
-def _bounds(lengths: Int64Array) -> Int64Array:
-    bounds = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=bounds[1:])
-    return bounds
 
 
 def _pushed_graph(transition: Transition) -> _PushedGraph:

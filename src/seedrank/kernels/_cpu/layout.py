@@ -11,6 +11,7 @@ from numba import get_num_threads, prange
 from seedrank.kernels._cpu.compiled import compiled, mapped
 from seedrank.kernels._cpu.gather import AHEAD
 from seedrank.kernels.arrays import Float64Array, Int32Array, Int64Array, Precision, ScoreArray
+from seedrank.kernels.runs import offsets_of
 from seedrank.kernels.transition import SparseRows, Transition
 
 CHUNK_COST = 65_536
@@ -132,8 +133,7 @@ def _loops(transition: Transition, *, weighted: bool) -> SparseRows:
 def _join(summands: list[SparseRows], node_at: Int32Array, place: Int32Array, precision: Precision) -> Rows:
     """Move whole rows, those of the first summand before those of the next; entries stay in their order."""
     lengths = [np.diff(summand.offsets)[node_at] for summand in summands]
-    offsets = np.zeros(len(node_at) + 1, dtype=np.int64)
-    np.cumsum(sum(lengths), out=offsets[1:])
+    offsets = offsets_of(sum(lengths))
     entries = int(offsets[-1])
     columns = np.empty(entries + AHEAD, dtype=np.int32)
     columns[entries:] = 0

@@ -11,6 +11,7 @@ from seedrank.kernels._cpu.compiled import compiled
 from seedrank.kernels._cpu.radix_sort import Rows, sort_by_bits
 from seedrank.kernels.arrays import DuplicateRule, Float64Array, Int32Array, Int64Array
 from seedrank.kernels.duplicates import CompressedRows
+from seedrank.kernels.runs import offsets_of
 
 KEY_BITS = 63
 """Bits that a packed edge may use: the non-negative part of int64."""
@@ -109,12 +110,12 @@ class PackedEdges:
         neighbors, types = self._empty(np.int32), self._empty(self._type_dtype)
         _unpack(key, neighbors, types, self._node_bits, self._type_bits, self._threads)
         weights = None if weight is None else weight.astype(np.float64, copy=False)
-        return by_source, (_offsets(self.in_degree[order]), neighbors, weights, types)
+        return by_source, (offsets_of(self.in_degree[order]), neighbors, weights, types)
 
     def _move_rows(self, order: Int32Array) -> CompressedRows:
         """Compress by source: whole rows go to their internal places."""
-        offsets = _offsets(self.out_degree[order])
-        starts = _offsets(self.out_degree)[order]
+        offsets = offsets_of(self.out_degree[order])
+        starts = offsets_of(self.out_degree)[order]
         neighbors, types = self._empty(np.int32), self._empty(self._type_dtype)
         weights = None if self._weight is None else self._empty(np.float64)
         # Rows are many and short or few and long: share out the entries, not the rows.
@@ -162,12 +163,6 @@ def _types(edge_type: Int32Array | None) -> int:
 
 def _bits(nodes: int, types: int) -> tuple[int, int]:
     return max(nodes - 1, 1).bit_length(), (types - 1).bit_length()
-
-
-def _offsets(lengths: Int64Array) -> Int64Array:
-    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
 
 
 @compiled(parallel=True)

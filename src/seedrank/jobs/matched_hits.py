@@ -1,0 +1,102 @@
+"""Hits, or what takes their place, against the graph."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from seedrank.io.graphstore import GraphStore
+from seedrank.io.ids import common_id_type, match_ids, resolve
+from seedrank.io.no_graph import NoGraph
+from seedrank.io.queries import HitTable
+from seedrank.jobs.node_space import NodeSpace
+from seedrank.jobs.returnable import HIT_NODES
+
+
+class MatchedHits(NamedTuple):
+    """Hits, or what takes their place, against the graph; see `HitTable`. ``rank`` is a tie rank, -1 if unknown."""
+
+    query_ids: pa.Array
+    query: npt.NDArray[np.int32]
+    rank: npt.NDArray[np.int32]
+    weight: npt.NDArray[np.float64]
+    source: npt.NDArray[np.int32] | None
+    source_names: tuple[str | None, ...]
+    given: npt.NDArray[np.int64]
+    missing: npt.NDArray[np.int64]
+
+
+def every_node(store: GraphStore, node_type: str) -> MatchedHits:
+    """Make a query of every node of a type, with the node as its hit.
+
+    Raises
+    ------
+    InputDataError
+        No node has the type.
+    """
+    ranks = np.flatnonzero(store.nodes_of_types((node_type,), option="--all-nodes")).astype(np.int32)
+    count = len(ranks)
+    return MatchedHits(
+        query_ids=store.ids.take(pa.array(ranks)),
+        query=np.arange(count, dtype=np.int32),
+        rank=ranks,
+        weight=np.ones(count),
+        source=None,
+        source_names=(),
+        given=np.ones(count, dtype=np.int64),
+        missing=np.zeros(count, dtype=np.int64),
+    )
+
+
+def match_hits(hits: HitTable, store: GraphStore) -> MatchedHits:
+    """Find the nodes of the hits in the graph, and count those that it does not have.
+
+    Raises
+    ------
+    InputDataError
+        Ids of another kind than the graph's.
+    """
+    rank = resolve(graph_positions(hits, store), hits.node)
+    queries = len(hits.query_ids)
+    given = np.bincount(hits.query, minlength=queries)
+    given[hits.null_list & (given == 0)] = -1
+    lost = hits.node < 0 if isinstance(store, NoGraph) else rank < 0
+    return MatchedHits(
+        query_ids=hits.query_ids,
+        query=hits.query,
+        rank=rank,
+        weight=hits.weight,
+        source=hits.source,
+        source_names=hits.source_names,
+        given=given.astype(np.int64),
+        missing=np.bincount(hits.query[lost], minlength=queries).astype(np.int64),
+    )
+
+
+def space_with_hits(hits: HitTable, store: GraphStore) -> tuple[NodeSpace, npt.NDArray[np.int32]]:
+    """Nodes of the graph and ids that only hits have, and the node of every hit, -1 without a node id."""
+    kind = common_id_type([(store.ids.type, graph_place(store)), (hits.node_ids.type, HIT_NODES)])
+    positions = graph_positions(hits, store)
+    unknown = positions < 0
+    space = NodeSpace(store, hits.node_ids.filter(pa.array(unknown)).cast(kind))
+    nodes = space.graph_nodes + np.cumsum(unknown) - 1
+    nodes[~unknown] = store.inverse_order[positions[~unknown]]
+    return space, resolve(nodes, hits.node)
+
+
+def graph_positions(hits: HitTable, store: GraphStore) -> npt.NDArray[np.int32]:
+    """Tie rank in the graph of every distinct node id of the hits; -1 if unknown."""
+    return match_ids(hits.node_ids, store.ids, wanted_place=HIT_NODES, known_place=graph_place(store))
+
+
+def graphgraph_place(store: GraphStore) -> str:
+    """Name the graph in a message."""
+    return "no graph" if isinstance(store, NoGraph) else f"the graph {store.path}"
+
+
+def graph_place(store: GraphStore) -> str:
+    """Name the graph in a message."""
+    return "no graph" if isinstance(store, NoGraph) else f"the graph {store.path}"
