@@ -13,7 +13,7 @@ import seedrank
 from seedrank.errors import StorageError
 from seedrank.io.records import StoredFile
 from seedrank.io.runfolder import RunFolder
-from seedrank.jobs import parts
+from seedrank.jobs import blocks
 from seedrank.jobs.pipeline import Background
 
 EDGES = pa.table({"src": list(range(40)), "dst": [(node * 7 + 1) % 40 for node in range(40)]})
@@ -77,7 +77,7 @@ def test_a_failure_of_the_caller_leaves_no_task_half_done() -> None:
 
 def test_a_part_is_written_while_the_next_is_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The write of part 0 lasts until part 1 is being scored; one after the other, it would wait in vain."""
-    scoring_second, write_part, score_blocks = threading.Event(), RunFolder.write_part, parts.score_blocks
+    scoring_second, write_part, score_blocks = threading.Event(), RunFolder.write_part, blocks.score_blocks
 
     def slow_write(self: RunFolder, part: int, **tables: Any) -> tuple[StoredFile, StoredFile]:
         assert part > 0 or scoring_second.wait(20)

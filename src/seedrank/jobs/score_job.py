@@ -14,12 +14,13 @@ from seedrank.errors import IncompleteRunError
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import PartRecord, RunManifest
 from seedrank.io.runfolder import RunFolder
+from seedrank.jobs.blocks import BlockWidth, ScoredBlock, score_blocks
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.manifest import Origin, count_by_status, new_manifest, now, record_inputs
 from seedrank.jobs.methods import start_method
 from seedrank.jobs.outcome import Runner
-from seedrank.jobs.parts import ScoredBlock, assemble_part, score_blocks
+from seedrank.jobs.parts import assemble_part
 from seedrank.jobs.pipeline import Background
 from seedrank.jobs.prepare import open_graph
 from seedrank.jobs.progress import Reporter, Stopwatch
@@ -61,6 +62,7 @@ class ScoreJob:
     store: GraphStore
     query_set: QuerySet
     runner: Runner
+    width: BlockWidth
     missing: list[int]
 
     def prepare(self, inputs: JobInputs) -> None:
@@ -128,6 +130,7 @@ class ScoreJob:
         if self.earlier is not None and self.manifest.options["backend"].value == "auto":
             backend = backend.model_copy(update={"requested": "auto", "reason": "the run began with it"})
         self.manifest.backend = backend
+        self.width = BlockWidth(backend.block_size)
         log.info("backend_chosen", extra={"backend": backend.name, "reason": backend.reason})
 
     def _record_inputs(self, *, built: bool) -> None:
@@ -160,6 +163,7 @@ class ScoreJob:
                             last,
                             query_set=self.query_set,
                             runner=self.runner,
+                            width=self.width,
                             options=self.options,
                             reporter=self.reporter,
                             clock=self.clock,
@@ -237,6 +241,8 @@ class ScoreJob:
             seconds=round(time.perf_counter() - begin, 4),
         )
         insort(self.manifest.parts, record, key=lambda other: other.part)
+        assert self.manifest.backend is not None
+        self.manifest.backend.final_block_size = self.width.queries
         self._save()
         log.info("part_done", extra=record.model_dump())
 
