@@ -17,7 +17,7 @@ from seedrank.config import ScoreOptions
 from seedrank.errors import InterruptedRunError
 from seedrank.io.candidates import candidates_schema, component_column, queries_schema
 from seedrank.jobs.clock import Clock
-from seedrank.jobs.methods import candidate_columns, score_meaning, table_facts
+from seedrank.jobs.methods import candidate_columns, component_names, score_meaning, table_facts
 from seedrank.jobs.outcome import Outcome, Runner
 from seedrank.jobs.progress import Reporter
 from seedrank.jobs.query_set import QuerySet
@@ -175,7 +175,7 @@ def _candidates_table(
     options: ScoreOptions,
 ) -> pa.Table:
     space, restarts = query_set.space, options.restart_probabilities
-    components = query_set.components if options.fusion != "none" else ()
+    components = component_names(options, query_set)
     further = candidate_columns(options)
     several = len(restarts)
     schema = candidates_schema(
