@@ -31,6 +31,10 @@ class HitOptions(OptionModel):
         description="Rank column of the hits, from 1, for reciprocal rank fusion; without the column ranks follow "
         "from the weights.",
     )
+    hit_retriever_weight_column: Annotated[str, option("Input")] = Field(
+        "retriever_weight",
+        description="Column of the factor of a hit's score, of semantic and hybrid; null or no column: 1, below 0: 0.",
+    )
     all_nodes: Annotated[str | None, option("Input")] = Field(
         None, description="Make every node of this type its own query, instead of reading hits."
     )

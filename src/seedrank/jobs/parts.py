@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from seedrank.config import ScoreOptions
 from seedrank.io.candidates import candidates_schema, component_column, queries_schema
 from seedrank.jobs.blocks import ScoredBlock
-from seedrank.jobs.methods import candidate_columns, score_meaning, table_facts
+from seedrank.jobs.methods import candidate_columns, component_names, score_meaning, table_facts
 from seedrank.jobs.outcome import Outcome
 from seedrank.jobs.query_set import QuerySet
 
@@ -115,7 +115,7 @@ def _candidates_table(
     options: ScoreOptions,
 ) -> pa.Table:
     space, restarts = query_set.space, options.restart_probabilities
-    components = query_set.components if options.fusion != "none" else ()
+    components = component_names(options, query_set)
     further = candidate_columns(options)
     several = len(restarts)
     schema = candidates_schema(

@@ -31,7 +31,7 @@ from seedrank.kernels.backend import QueryBlock
 from seedrank.kernels.runs import gather
 from seedrank.kernels.seeds import SeedSets
 
-_HIT_ROLES = ("query", "node", "weight", "source", "seeds", "rank")
+_HIT_ROLES = ("query", "node", "weight", "source", "seeds", "rank", "retriever_weight")
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,8 @@ def load_query_set(store: GraphStore, inputs: JobInputs, options: ScoreOptions) 
     if options.all_nodes is not None:
         found = every_node(store, options.all_nodes)
     else:
-        hits = read_hits(inputs.queries, hit_columns(options), sources=options.source, signed=options.method == "fuse")
+        signed = options.method == "fuse" or options.scores_hits
+        hits = read_hits(inputs.queries, hit_columns(options), sources=options.source, signed=signed)
         records["queries"] = InputRecord(files=hits.records, fingerprint=_fingerprint_hits(hits))
         found = match_hits(hits, store)
     exclusions = None if inputs.exclude is None else read_job_exclusions(inputs.exclude, found.query_ids, options)
@@ -150,9 +151,10 @@ def load_query_set(store: GraphStore, inputs: JobInputs, options: ScoreOptions) 
 
 
 def hit_columns(options: ScoreOptions) -> HitColumns:
-    """Return the column names of hits, and which of them the user named; ranks are read where they matter."""
+    """Return the column names of hits, and which of them the user named; what nothing uses is not read."""
     names = {"query": "query_id", "node": "node_id"} | {role: role for role in _HIT_ROLES[2:]}
-    roles = [role for role in _HIT_ROLES if role != "rank" or options.uses_ranks]
+    unused = {"rank": not options.uses_ranks, "retriever_weight": not options.scores_hits}
+    roles = [role for role in _HIT_ROLES if not unused.get(role, False)]
     return HitColumns(
         **{names[role]: getattr(options, f"hit_{role}_column") for role in roles},
         explicit=frozenset(names[role] for role in roles if f"hit_{role}_column" in options.model_fields_set),
@@ -173,7 +175,7 @@ def check_query_options(inputs: JobInputs, options: ScoreOptions) -> None:
         return
     if options.ranks_hits:
         raise ConfigError(
-            f"{'--fusion' if options.fusion != 'none' else '--fallback'} ranks hits, but --all-nodes has none",
+            f"{_ranked_by(options)} ranks hits, but --all-nodes has none",
             expected="this option together with --queries",
             fix="drop it",
         )
@@ -185,6 +187,12 @@ def check_query_options(inputs: JobInputs, options: ScoreOptions) -> None:
         )
 
 
+def _ranked_by(options: ScoreOptions) -> str:
+    if options.scores_hits:
+        return f"--method {options.method}"
+    return "--fusion" if options.fusion != "none" else "--fallback"
+
+
 def _fingerprint_hits(hits: HitTable) -> str:
     return content_fingerprint(
         {
@@ -194,6 +202,7 @@ def _fingerprint_hits(hits: HitTable) -> str:
             "node": hits.node,
             "weight": hits.weight,
             "rank": hits.rank,
+            "retriever_weight": hits.retriever_weight,
             "source": hits.source,
             "source_names": hits.source_names,
             "null_list": hits.null_list,

@@ -43,7 +43,7 @@ def score(
     Parameters
     ----------
     graph : GraphStore, path of a graph store, or an edge list (path, glob, URL, list, Arrow stream)
-        An edge list is built into ``out/graph`` first. ``method="fuse"`` needs none.
+        An edge list is built into ``out/graph`` first. ``method="fuse"`` and ``"semantic"`` need none.
     out : path
         The run folder. If it holds parts of the very same run, the run goes on; those of another one need
         ``overwrite=True``.
