@@ -48,6 +48,7 @@ class ScoreKeywords(BuildKeywords, total=False):
     hit_seeds_column: str
     hit_rank_column: str
     fallback_node_column: str | None
+    hit_retriever_weight_column: str
     all_nodes: str | None
     method: Method
     preset: Preset | None
@@ -67,6 +68,10 @@ class ScoreKeywords(BuildKeywords, total=False):
     random_seed: int
     hop_decay: float
     neighbors_per_seed: int | None
+    expand_depth: int
+    include_expanded: bool
+    edge_bonus: float
+    centrality_bonus: float
     source: tuple[str, ...] | list[str]
     source_normalization: Normalization
     seed_weighting: SeedWeighting

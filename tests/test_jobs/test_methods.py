@@ -11,6 +11,9 @@ from seedrank.config.names import Method
 from seedrank.io.candidates import FURTHER_COLUMNS
 from seedrank.jobs.methods import METHODS, PATH_COLUMNS, candidate_columns, check_method_options, table_facts
 
+#: Methods whose candidates are hits.
+OF_HITS = ("fuse", "semantic", "hybrid")
+
 
 def test_every_method_of_the_options_has_an_entry() -> None:
     assert set(METHODS) == set(get_args(Method))
@@ -31,8 +34,8 @@ def test_columns_of_the_table_exist() -> None:
 @pytest.mark.parametrize("method", get_args(Method))
 def test_columns_with_and_without_paths(method: Method) -> None:
     plain = make_options(ScoreOptions, {"method": method})
-    assert candidate_columns(plain) == (() if method in ("ppr", "fuse") else ("hops", "anchor_id", "visit_count"))
-    if method == "fuse":
+    assert candidate_columns(plain) == (() if method in ("ppr", *OF_HITS) else ("hops", "anchor_id", "visit_count"))
+    if method in OF_HITS:
         return
     paths = make_options(ScoreOptions, {"method": method, "paths": True})
     assert candidate_columns(paths) == (
@@ -46,7 +49,7 @@ def test_facts_name_what_makes_the_numbers(method: Method) -> None:
     check_method_options(options, "graph")
     facts = table_facts(options)
     fused = {"fusion", "fallback", "fusion_depth", "source_weight", "rrf_k", "lower_is_better"}
-    silent = {"damping", "preset", "paths", "timeout_s", "backend"}
+    silent = {"damping", "preset", "paths", "timeout_s", "backend", "hit_retriever_weight_column"}
     assert set(facts) - fused == {"method", "precision", "top_k"} | METHODS[method].options - silent - fused
     of_fuse = {"fusion", "source_weight", "rrf_k", "lower_is_better"}
     assert set(facts) & fused == (of_fuse if method == "fuse" else set())

@@ -13,7 +13,7 @@ import seedrank
 from seedrank.errors import StorageError
 from seedrank.io.records import StoredFile
 from seedrank.io.runfolder import RunFolder
-from seedrank.jobs import parts
+from seedrank.jobs import blocks
 from seedrank.jobs.pipeline import Background
 
 EDGES = pa.table({"src": list(range(40)), "dst": [(node * 7 + 1) % 40 for node in range(40)]})
@@ -77,7 +77,7 @@ def test_a_failure_of_the_caller_leaves_no_task_half_done() -> None:
 
 def test_a_part_is_written_while_the_next_is_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The write of part 0 lasts until part 1 is being scored; one after the other, it would wait in vain."""
-    scoring_second, write_part, score_blocks = threading.Event(), RunFolder.write_part, parts.score_blocks
+    scoring_second, write_part, score_blocks = threading.Event(), RunFolder.write_part, blocks.score_blocks
 
     def slow_write(self: RunFolder, part: int, **tables: Any) -> tuple[StoredFile, StoredFile]:
         assert part > 0 or scoring_second.wait(20)
@@ -89,7 +89,7 @@ def test_a_part_is_written_while_the_next_is_scored(tmp_path: Path, monkeypatch:
         return score_blocks(first, last, **arguments)
 
     monkeypatch.setattr(RunFolder, "write_part", slow_write)
-    monkeypatch.setattr("seedrank.jobs.score.score_blocks", noted)
+    monkeypatch.setattr("seedrank.jobs.score_job.score_blocks", noted)
     run = seedrank.score(EDGES, queries=HITS, out=tmp_path / "run", part_size=6)
     assert [record.part for record in run.manifest.parts] == [0, 1, 2, 3]
     assert run.queries.to_arrow()["query_id"].to_pylist() == list(range(20))

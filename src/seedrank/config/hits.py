@@ -31,6 +31,10 @@ class HitOptions(OptionModel):
         description="Rank column of the hits, from 1, for reciprocal rank fusion; without the column ranks follow "
         "from the weights.",
     )
+    hit_retriever_weight_column: Annotated[str, option("Input")] = Field(
+        "retriever_weight",
+        description="Column of the factor of a hit's score, of semantic and hybrid; null or no column: 1, below 0: 0.",
+    )
     fallback_node_column: Annotated[str | None, option("Input")] = Field(
         None,
         description="Column of the hits with another node id, used where the first is null or not in the graph: the "

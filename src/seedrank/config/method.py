@@ -17,7 +17,8 @@ class MethodOptions(OptionModel):
     method: Annotated[Method, option("Method")] = Field(
         "ppr",
         description="What to compute: personalized PageRank, random walks with restart, breadth-first or depth-first "
-        "traversal, one-hop neighbors, or the fusion of the hits alone, which needs no graph.",
+        "traversal, one-hop neighbors; the fusion of the hits (fuse) or the hits by their scores (semantic), both "
+        "without a graph; or these scores with bonuses for edges around the hits (hybrid).",
     )
     preset: Annotated[Preset | None, option("Method")] = Field(
         None, description="A set of option values by its name; options that are given win over it."
@@ -80,4 +81,19 @@ class MethodOptions(OptionModel):
     )
     neighbors_per_seed: Annotated[int | None, option("Method", "neighbors")] = Field(
         None, ge=1, le=2**31 - 1, description="Take at most so many neighbors of each seed, the lowest ids first."
+    )
+    expand_depth: Annotated[int, option("Method", "edges")] = Field(
+        1,
+        ge=0,
+        le=2**31 - 1,
+        description="How far around the hits the subgraph of hybrid goes; 0 = the hits alone, which needs no graph.",
+    )
+    include_expanded: Annotated[bool, option("Method")] = Field(
+        False, description="Whether nodes of the subgraph that are no hits are candidates, with a semantic score of 0."
+    )
+    edge_bonus: Annotated[float, option("Method", "score")] = Field(
+        0.1, ge=0, le=1e9, description="Score for every unit of weight of a node's edges in the subgraph."
+    )
+    centrality_bonus: Annotated[float, option("Method", "score")] = Field(
+        0.1, ge=0, le=1e9, description="Score of a node that has an edge with every other node of the subgraph."
     )

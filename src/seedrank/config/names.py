@@ -14,7 +14,7 @@ Normalization = Literal["sum", "none", "minmax", "max"]
 SeedWeighting = Literal["weight", "uniform", "rank", "specificity"]
 Precision = Literal["float32", "float64"]
 BackendName = Literal["auto", "cpu", "scipy"]
-Method = Literal["ppr", "walk", "bfs", "dfs", "neighbors", "fuse"]
+Method = Literal["ppr", "walk", "bfs", "dfs", "neighbors", "fuse", "semantic", "hybrid"]
 Fusion = Literal["rrf", "weighted", "none"]
 Fallback = Literal["rrf", "none"]
 Stop = Literal["tolerance", "top-k"]
@@ -22,6 +22,9 @@ Resume = Literal["auto", "never"]
 
 #: Restart probability of a walk that is given none: walks are for going some way, PageRank for staying near.
 WALK_RESTART = 0.2
+
+#: Methods that rank hits by their own scores.
+HIT_SCORES = ("semantic", "hybrid")
 
 #: Name of the channel that brings what a method found in the graph, beside the sources of the hits.
 GRAPH_CHANNEL = "graph"

@@ -11,7 +11,7 @@ from seedrank.config.build import BuildOptions
 from seedrank.config.fusion import FusionOptions
 from seedrank.config.hits import HitOptions, SeedOptions
 from seedrank.config.method import MethodOptions
-from seedrank.config.names import WALK_RESTART
+from seedrank.config.names import HIT_SCORES, WALK_RESTART
 from seedrank.config.output import OutputOptions
 from seedrank.config.run import RunOptions
 from seedrank.presets import preset_values
@@ -30,7 +30,7 @@ class ScoreOptions(RunOptions, OutputOptions, FusionOptions, SeedOptions, Method
         fused = {**filled, **values}
         if values.get("method") == "fuse":
             fused.setdefault("fusion", "rrf")
-        if fused.get("fusion", "none") != "none":
+        if fused.get("fusion", "none") != "none" or values.get("method") in HIT_SCORES:
             fused.setdefault("include_seeds", True)
         return fused
 
@@ -82,7 +82,17 @@ class ScoreOptions(RunOptions, OutputOptions, FusionOptions, SeedOptions, Method
     @property
     def ranks_hits(self) -> bool:
         """Whether hits are ranked, and may be candidates although the graph does not have them."""
+        return self.fuses_hits or self.scores_hits
+
+    @property
+    def fuses_hits(self) -> bool:
+        """Whether hits are ranked by a fusion, if only of the queries for which the graph brings nothing."""
         return self.fusion != "none" or self.fallback != "none"
+
+    @property
+    def scores_hits(self) -> bool:
+        """Whether hits are ranked by what their stores say of them."""
+        return self.method in HIT_SCORES
 
     @property
     def uses_ranks(self) -> bool:

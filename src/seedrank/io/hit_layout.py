@@ -31,8 +31,9 @@ class HitColumns:
         also be columns, they then hold for all hits of the row). Weight and source are optional.
     seeds : str
         The list column of the nested form: ids, or structs of node_id[, weight][, source][, rank].
-    rank : str, optional
-        Position of the hit in the list of its source, a column or field like weight; None: not read.
+    rank, retriever_weight : str, optional
+        Position of the hit in the list of its source, and the factor of its score, columns or fields like weight;
+        None: not read.
     fallback : str, optional
         Another node id, for where the first is null or unknown, a column or field like weight; None: not read.
     explicit : frozenset of str
@@ -45,6 +46,7 @@ class HitColumns:
     source: str = "source"
     seeds: str = "seeds"
     rank: str | None = None
+    retriever_weight: str | None = None
     fallback: str | None = None
     explicit: frozenset[str] = field(default_factory=frozenset)
 
@@ -59,7 +61,7 @@ class HitLayout:
         Whether a row holds a list of hits.
     structs : bool
         Whether the list's elements are structs.
-    weight, source, rank, fallback : {"row", "element"} or None
+    weight, source, rank, retriever_weight, fallback : {"row", "element"} or None
         Column of the table, field of the structs, or absent.
     """
 
@@ -68,6 +70,7 @@ class HitLayout:
     weight: Where
     source: Where
     rank: Where
+    retriever_weight: Where
     fallback: Where
 
     def columns(self, names: HitColumns) -> list[str]:
@@ -85,6 +88,7 @@ class HitLayout:
             (names.weight, self.weight),
             (names.source, self.source),
             (names.rank, self.rank),
+            (names.retriever_weight, self.retriever_weight),
             (names.fallback, self.fallback),
         )
         return [name for name, where in roles if name is not None and where == place]
@@ -98,8 +102,8 @@ class FlatHits:
     ----------
     parents : ndarray, shape (hits,), int64
         Row of the batch that each hit is from.
-    node, weight, source, rank, fallback : pyarrow.Array, length hits
-        All but node are None if the table has none. A null struct is a hit without a node.
+    node, weight, source, rank, retriever_weight, fallback : pyarrow.Array, length hits
+        All but the node are None if the table has none. A null struct is a hit without a node.
     is_null : ndarray, shape (rows,), bool
         Rows whose list is null (all False in the long form).
     """
@@ -109,11 +113,14 @@ class FlatHits:
     weight: pa.Array | None
     source: pa.Array | None
     rank: pa.Array | None
+    retriever_weight: pa.Array | None
     fallback: pa.Array | None
     is_null: npt.NDArray[np.bool_]
 
 
-_NO_ELEMENTS = HitLayout(nested=True, structs=False, weight=None, source=None, rank=None, fallback=None)
+_NO_ELEMENTS = HitLayout(
+    nested=True, structs=False, weight=None, source=None, rank=None, retriever_weight=None, fallback=None
+)
 
 
 def find_layout(table: TableInput, names: HitColumns) -> HitLayout:
@@ -132,13 +139,14 @@ def find_layout(table: TableInput, names: HitColumns) -> HitLayout:
         if other != layout:
             raise InputDataError(
                 f"{table.what}: {part.uri} has {_describe(layout)}, {other_part.uri} has {_describe(other)}",
-                expected="one form, and weight, source, rank and fallback node each either in every file or in none",
+                expected="one form, and weight, source and the like each either in every file or in none",
                 fix="write the files alike",
             )
     for role, where, name in (
         ("weight", layout.weight, names.weight),
         ("source", layout.source, names.source),
         ("rank", layout.rank, names.rank),
+        ("retriever_weight", layout.retriever_weight, names.retriever_weight),
         ("fallback", layout.fallback, names.fallback),
         ("seeds", layout.nested or None, names.seeds),
     ):
@@ -183,6 +191,9 @@ def flatten(batch: Batch, layout: HitLayout, names: HitColumns) -> FlatHits:
             weight=batch.column(names.weight) if layout.weight else None,
             source=batch.column(names.source) if layout.source else None,
             rank=batch.column(names.rank) if names.rank and layout.rank else None,
+            retriever_weight=batch.column(names.retriever_weight)
+            if names.retriever_weight and layout.retriever_weight
+            else None,
             fallback=batch.column(names.fallback) if names.fallback and layout.fallback else None,
             is_null=np.zeros(rows, np.bool_),
         )
@@ -207,6 +218,7 @@ def flatten(batch: Batch, layout: HitLayout, names: HitColumns) -> FlatHits:
         weight=part(names.weight, layout.weight),
         source=part(names.source, layout.source),
         rank=part(names.rank, layout.rank),
+        retriever_weight=part(names.retriever_weight, layout.retriever_weight),
         fallback=part(names.fallback, layout.fallback),
         is_null=np.asarray(lists.is_null().to_numpy(zero_copy_only=False)),
     )
@@ -224,8 +236,9 @@ def _layout_of(table: TableInput, part: InputPart, names: HitColumns) -> HitLayo
             structs=False,
             weight="row" if part.type_of(names.weight) is not None else None,
             source="row" if part.type_of(names.source) is not None else None,
-            rank="row" if names.rank is not None and part.type_of(names.rank) is not None else None,
-            fallback="row" if names.fallback is not None and part.type_of(names.fallback) is not None else None,
+            rank=_where(part, names.rank, []),
+            retriever_weight=_where(part, names.retriever_weight, []),
+            fallback=_where(part, names.fallback, []),
         )
     if part.type_of(names.node_id) is not None:
         raise InputDataError(
@@ -254,12 +267,15 @@ def _layout_of(table: TableInput, part: InputPart, names: HitColumns) -> HitLayo
         structs=pa.types.is_struct(element),
         weight=_where(part, names.weight, fields),
         source=_where(part, names.source, fields),
-        rank=None if names.rank is None else _where(part, names.rank, fields),
-        fallback=None if names.fallback is None else _where(part, names.fallback, fields),
+        rank=_where(part, names.rank, fields),
+        retriever_weight=_where(part, names.retriever_weight, fields),
+        fallback=_where(part, names.fallback, fields),
     )
 
 
-def _where(part: InputPart, name: str, fields: list[str]) -> Where:
+def _where(part: InputPart, name: str | None, fields: list[str]) -> Where:
+    if name is None:
+        return None
     in_row, in_element = part.type_of(name) is not None, name in fields
     if in_row and in_element:
         raise InputDataError(
@@ -294,6 +310,7 @@ def _describe(layout: HitLayout) -> str:
         ("weight", layout.weight),
         ("source", layout.source),
         ("rank", layout.rank),
+        ("retriever weight", layout.retriever_weight),
         ("fallback node", layout.fallback),
     )
     have = [name for name, where in roles if where]

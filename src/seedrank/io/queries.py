@@ -26,7 +26,7 @@ _LARGEST_KEY = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, eq=False)
 class HitTable:
-    """All hits, sorted by (query, source, node, weight, rank, fallback): the order of the input cannot matter.
+    """All hits, sorted by (query, source, node, weight, and what follows): the order of the input cannot matter.
 
     Parameters
     ----------
@@ -44,6 +44,8 @@ class HitTable:
     rank : ndarray, shape (h,), int64, or None
         Position in the list of its source, from 1; None without a rank column. 1 for a hit without node whose rank is
         none.
+    retriever_weight : ndarray, shape (h,), float64, or None
+        Factor of the weight, finite; 1 where it is null, None without such a column.
     fallback : ndarray, shape (h,), int32, or None
         Position in ``node_ids`` of the node that stands in for one that is null or unknown; -1 where there is none,
         None if no column of them was asked for.
@@ -63,6 +65,7 @@ class HitTable:
     node: npt.NDArray[np.int32]
     weight: npt.NDArray[np.float64]
     rank: npt.NDArray[np.int64] | None
+    retriever_weight: npt.NDArray[np.float64] | None
     fallback: npt.NDArray[np.int32] | None
     source: npt.NDArray[np.int32] | None
     source_names: tuple[str | None, ...]
@@ -71,13 +74,14 @@ class HitTable:
 
     def with_nodes(self, node: npt.NDArray[np.int32]) -> HitTable:
         """Return the hits with other nodes (positions in ``node_ids``), sorted again; nothing stands in for them."""
-        order = _order(self.query, self.source, node, self.weight, self.rank, None)
+        order = hit_order(self.query, self.source, node, (self.weight, self.rank, self.retriever_weight))
         return replace(
             self,
             query=self.query[order],
             node=node[order],
             weight=self.weight[order],
             rank=None if self.rank is None else self.rank[order],
+            retriever_weight=None if self.retriever_weight is None else self.retriever_weight[order],
             fallback=None,
             source=None if self.source is None else self.source[order],
         )
@@ -92,7 +96,7 @@ def read_hits(
     ----------
     source : TableSource
         Path, folder, glob, URL, table, Arrow stream, or a list of these; one row a hit (query_id, node_id[,
-        weight] [, source] [, rank]), or one row a list (query_id, seeds).
+        weight][, source][, rank][, retriever_weight]), or one row a list (query_id, seeds).
     columns : HitColumns, optional
         Column names.
     sources : sequence of str, optional
@@ -125,6 +129,7 @@ def read_hits(
     seen: set[str | None] = set()
     weights: list[npt.NDArray[np.float64]] = []
     ranks: list[npt.NDArray[np.int64]] = []
+    factors: list[npt.NDArray[np.float64]] = []
     for batch in table.batches(layout.columns(columns), fields=layout.fields(columns)):
         query = _queries_of(batch, columns.query_id)
         hits = flatten(batch, layout, columns)
@@ -137,6 +142,8 @@ def read_hits(
         weights.append(_weights(place, signed=signed))
         if hits.rank is not None:
             ranks.append(_ranks(place))
+        if hits.retriever_weight is not None:
+            factors.append(_retriever_weights(place))
         # Without lists, as many hits as rows are the rows.
         all_rows = not layout.nested and len(hits.parents) == len(query)
         hit_queries = query if all_rows else query.take(pa.array(hits.parents))
@@ -155,7 +162,8 @@ def read_hits(
     null_list = np.full(len(query_ids), layout.nested)
     null_list[listed] = False
     rank = np.concatenate(ranks or [np.empty(0, np.int64)]) if layout.rank is not None else None
-    order = _order(query_codes, source_codes, node_codes, weight, rank, fallback)
+    factor = np.concatenate(factors or [np.empty(0)]) if layout.retriever_weight is not None else None
+    order = hit_order(query_codes, source_codes, node_codes, (weight, rank, factor, fallback))
     return HitTable(
         query_ids=query_ids,
         query=query_codes[order],
@@ -163,6 +171,7 @@ def read_hits(
         node=node_codes[order],
         weight=weight[order],
         rank=None if rank is None else rank[order],
+        retriever_weight=None if factor is None else factor[order],
         fallback=None if fallback is None else fallback[order],
         source=None if source_codes is None else source_codes[order],
         source_names=source_names,
@@ -198,6 +207,7 @@ def _only(hits: FlatHits, sources: Sequence[str], seen: set[str | None]) -> Flat
         weight=None if hits.weight is None else hits.weight.filter(mask),
         source=None if hits.source is None else hits.source.filter(mask),
         rank=None if hits.rank is None else hits.rank.filter(mask),
+        retriever_weight=None if hits.retriever_weight is None else hits.retriever_weight.filter(mask),
         fallback=None if hits.fallback is None else hits.fallback.filter(mask),
         is_null=hits.is_null,
     )
@@ -251,6 +261,7 @@ class _Place(NamedTuple):
             self.columns.weight: self.layout.weight,
             self.columns.source: self.layout.source,
             self.columns.rank: self.layout.rank,
+            self.columns.retriever_weight: self.layout.retriever_weight,
         }
         return self.columns.seeds if where[name] == "element" else name
 
@@ -301,16 +312,32 @@ def _ranks(place: _Place) -> npt.NDArray[np.int64]:
     return rank.astype(np.int64)
 
 
-def _order(
+def _retriever_weights(place: _Place) -> npt.NDArray[np.float64]:
+    hits, name = place.hits, place.columns.retriever_weight
+    assert hits.retriever_weight is not None
+    assert name is not None
+    array = numbers_of(hits.retriever_weight, place.batch.part.place(place.home(name)))
+    factor = np.array(array.fill_null(1.0).to_numpy(zero_copy_only=False))
+    invalid = ~np.isfinite(factor)
+    place.refuse(
+        invalid & ~_nodeless(hits),
+        hits.retriever_weight,
+        name,
+        "has a retriever weight that is NaN or infinite",
+        "finite numbers; null means 1",
+    )
+    factor[invalid] = 1.0
+    return factor
+
+
+def hit_order(
     query: npt.NDArray[np.int32],
     source: npt.NDArray[np.int32] | None,
     node: npt.NDArray[np.int32],
-    weight: npt.NDArray[np.float64],
-    rank: npt.NDArray[np.int64] | None,
-    fallback: npt.NDArray[np.int32] | None,
+    further: Sequence[npt.NDArray[Any] | None],
 ) -> npt.NDArray[np.int64]:
-    """Sorting permutation by (query, source, node, weight, rank, fallback)."""
-    values: tuple[npt.NDArray[Any], ...] = tuple(value for value in (fallback, rank, weight) if value is not None)
+    """Sorting permutation by (query, source, node, and further values, the first one first)."""
+    values = tuple(value for value in reversed(further) if value is not None)
     sources, nodes = _span(source), _span(node)
     if _span(query) * sources * nodes <= _LARGEST_KEY:
         # One key instead of three; a stable sort of it is linear where the input is sorted already.
@@ -318,7 +345,7 @@ def _order(
         key = key * nodes + (node + np.int64(1))
         order = np.argsort(key, kind="stable")
         key = key[order]
-        # Only hits that agree in all three are left to be told apart by weight, rank and fallback.
+        # Only hits that agree in all three are left to be told apart by weight and the like.
         same = key[1:] == key[:-1]
         tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
         order[tied] = order[tied][np.lexsort((*(value[order[tied]] for value in values), key[tied]))]

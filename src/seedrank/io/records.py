@@ -99,7 +99,10 @@ class BackendRecord(_Record):
         description="Of ppr: steps, or sweeps with the over-relaxation factor between verifying steps; of fuse the "
         "rule; else the method."
     )
-    block_size: int = Field(description="Queries scored together.")
+    block_size: int = Field(description="Queries scored together, as planned.")
+    final_block_size: int | None = Field(
+        None, description="Queries scored together in the end: less than planned where memory ran out on the way."
+    )
     bytes_per_query: int = Field(description="Memory that one query of a block takes.")
     block_bytes: int = Field(description="Memory that a block takes, with the columns that the backend pads it by.")
     memory_budget_bytes: int

@@ -11,7 +11,7 @@ _Needs = tuple[Callable[[ScoreOptions], bool], str]
 
 #: When an option of fusion is used, and by what.
 _NEEDS: Mapping[str, _Needs] = {
-    "source_weight": (lambda options: options.ranks_hits, "--fusion or --fallback rrf"),
+    "source_weight": (lambda options: options.fuses_hits, "--fusion or --fallback rrf"),
     "rrf_k": (lambda options: options.ranks_reciprocally, "--fusion rrf or --fallback rrf"),
     "hit_rank_column": (lambda options: options.uses_ranks, "--fusion rrf, --fallback rrf or --seed-weighting rank"),
     "fusion_depth": (lambda options: options.fusion != "none", "--fusion"),
@@ -37,13 +37,38 @@ def check_fusion_options(options: ScoreOptions) -> None:
                 expected=f"{flag} together with {by}",
                 fix=f"drop {flag}, or turn fusion on",
             )
+    _check_hit_scores(options)
     _check_one_ranking(options)
     _check_distances(options)
-    if options.fusion == "none" and options.min_score > 1:
+    if options.fusion == "none" and options.min_score > 1 and not options.scores_hits:
         raise ConfigError(
             f"option 'min_score' has the value {options.min_score}, but --method {options.method} gives none above 1",
             expected="at most 1 without fusion",
             fix="lower --min-score",
+        )
+
+
+def _check_hit_scores(options: ScoreOptions) -> None:
+    """Methods that rank hits by their own scores leave nothing to fuse, and take no distances."""
+    if not options.scores_hits:
+        return
+    given = {
+        "--fusion": options.fusion != "none",
+        "--fallback": options.fallback != "none",
+        "--lower-is-better": bool(options.lower_is_better),
+        "--exclude-seeds": not options.include_seeds,
+    }
+    reasons = {
+        "--fusion": "which ranks the hits by itself",
+        "--fallback": "which ranks the hits by itself",
+        "--lower-is-better": "whose scores are the weights of the hits: distances are none",
+        "--exclude-seeds": "which ranks the hits themselves",
+    }
+    for flag in (name for name, there in given.items() if there):
+        raise ConfigError(
+            f"{flag} is given with --method {options.method}, {reasons[flag]}",
+            expected="one of the two",
+            fix=f"drop {flag}, or use --method fuse",
         )
 
 
@@ -61,7 +86,7 @@ def _check_one_ranking(options: ScoreOptions) -> None:
             expected="one of the two",
             fix="drop one of the two",
         )
-    if options.ranks_hits and len(options.restart_probabilities) > 1:
+    if options.fuses_hits and len(options.restart_probabilities) > 1:
         raise ConfigError(
             f"{len(options.restart_probabilities)} restart probabilities are given with {asked}",
             expected="one: there is one ranking a query",

@@ -26,7 +26,8 @@ class HitLists:
     Attributes
     ----------
     names : of the L lists: the sources, then `GRAPH_CHANNEL` where the graph takes part in the fusion.
-    entries : the hits of every query, those without a node left out.
+    entries : the hits of every query, those without a node left out. Their scores are the weights of the hits, times
+        their retriever weights where the method has such, of which those below 0 count 0.
     weights, lower_is_better : float64 (L,), bool (L,).
     usable : bool (q,): a list of positive weight has something for the query.
     """
@@ -121,6 +122,9 @@ def build_hit_lists(
     _check_reach(names, weights, options)
     present = nodes >= 0
     lists = np.zeros(len(nodes), np.int32) if hits.source is None else hits.source
+    scores = hits.weight
+    if hits.retriever_weight is not None:
+        scores = scores * np.maximum(hits.retriever_weight, 0.0)
     offsets = np.zeros(len(hits.query_ids) + 1, dtype=np.int64)
     np.cumsum(np.bincount(hits.query[present], minlength=len(hits.query_ids)), out=offsets[1:])
     heard = present & (weights[lists] > 0)
@@ -130,7 +134,7 @@ def build_hit_lists(
             offsets=offsets,
             lists=lists[present],
             nodes=nodes[present],
-            scores=hits.weight[present],
+            scores=scores[present],
             ranks=None if hits.rank is None else hits.rank[present],
             returnable=returnable[present],
         ),

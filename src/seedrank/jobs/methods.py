@@ -18,6 +18,7 @@ from seedrank.jobs.clock import Clock
 from seedrank.jobs.fusion import FusingRunner, channel_options
 from seedrank.jobs.fusion_options import FUSION_OPTIONS, check_fusion_options
 from seedrank.jobs.method_fuse import fuse_requirements, start_fuse
+from seedrank.jobs.method_hybrid import HYBRID_COMPONENTS, hybrid_depth, hybrid_requirements, start_hybrid
 from seedrank.jobs.method_ppr import ppr_requirements, start_ppr
 from seedrank.jobs.method_recall import recall_requirements, start_recall
 from seedrank.jobs.outcome import Requirements, Runner
@@ -35,7 +36,7 @@ class MethodEntry:
     Attributes
     ----------
     meaning : what a score is, for the metadata of the result.
-    needs_graph : whether there is nothing to compute without a graph.
+    needs_graph : whether there is nothing to compute without a graph; of hybrid, see `needs_graph`.
     options : the options that this method uses and some other does not; those of `FUSION_OPTIONS` left aside.
     candidate_columns : the columns that it adds to ``candidates``.
     backends : names of the backends that it can run on, besides ``auto``.
@@ -59,7 +60,7 @@ _GRAPH = frozenset(
 )
 _BUDGET = frozenset({"max_visited_nodes", "max_visited_edges"})
 #: Options that change no number of the result, or go into another one.
-_NO_FACTS = frozenset({"damping", "preset", "paths", "timeout_s", "backend"})
+_NO_FACTS = frozenset({"damping", "preset", "paths", "timeout_s", "backend", "hit_retriever_weight_column"})
 
 
 def _recall(meaning: ScoreMeaning, *options: str) -> MethodEntry:
@@ -111,6 +112,27 @@ METHODS: Mapping[Method, MethodEntry] = {
         requirements=fuse_requirements,
         start=start_fuse,
     ),
+    "semantic": MethodEntry(
+        meaning=ScoreMeaning("what the stores say of a hit, the largest of several", "as the weights of the hits"),
+        needs_graph=False,
+        options=frozenset({"hit_retriever_weight_column"}),
+        candidate_columns=frozenset(),
+        backends=(),
+        requirements=hybrid_requirements,
+        start=start_hybrid,
+    ),
+    "hybrid": MethodEntry(
+        meaning=ScoreMeaning(
+            "what the stores say of a hit, and bonuses for its edges around the hits", "as the weights of the hits"
+        ),
+        needs_graph=True,
+        options=frozenset({"hit_retriever_weight_column", "direction", "edge_type", "type_weight"})
+        | {"expand_depth", "include_expanded", "edge_bonus", "centrality_bonus"},
+        candidate_columns=frozenset(),
+        backends=(),
+        requirements=hybrid_requirements,
+        start=start_hybrid,
+    ),
 }
 
 #: What fused scores are, by rule.
@@ -127,7 +149,7 @@ def start_method(
 ) -> Runner:
     """Start the method of the options, and what ranks hits around it."""
     start = METHODS[options.method].start
-    if options.method == "fuse" or not options.ranks_hits:
+    if options.method == "fuse" or not options.fuses_hits:
         return start(store, queries, options, stopwatch, clock)
     channel = start(store, queries, channel_options(options), stopwatch, clock)
     return FusingRunner(channel.backend, channel, queries(), options)
@@ -147,11 +169,11 @@ def check_method_options(options: ScoreOptions, graph: Any) -> None:
         Naming the methods that would do.
     """
     entry = METHODS[options.method]
-    if graph is None and entry.needs_graph:
+    if graph is None and needs_graph(options):
         raise ConfigError(
             f"no graph is given, but --method {options.method} needs one",
             expected="a graph store, or an edge list",
-            fix="name it as the first argument; --method fuse ranks the hits alone",
+            fix="name it as the first argument; --method fuse and semantic rank the hits alone",
         )
     check_fusion_options(options)
     for name in ScoreOptions.model_fields:
@@ -178,6 +200,20 @@ def check_method_options(options: ScoreOptions, graph: Any) -> None:
         )
 
 
+def needs_graph(options: ScoreOptions) -> bool:
+    """Whether there is nothing to compute without a graph."""
+    if options.method == "hybrid":
+        return hybrid_depth(options) > 0
+    return METHODS[options.method].needs_graph
+
+
+def component_names(options: ScoreOptions, query_set: QuerySet) -> tuple[str, ...]:
+    """Name the terms of a score that have a column of their own."""
+    if options.method == "hybrid":
+        return HYBRID_COMPONENTS
+    return query_set.components if options.fusion != "none" else ()
+
+
 def candidate_columns(options: ScoreOptions) -> tuple[str, ...]:
     """Name the columns that follow ``score``, in the order of the schema."""
     filled = METHODS[options.method].candidate_columns | (PATH_COLUMNS if options.paths else frozenset())
@@ -202,7 +238,7 @@ def table_facts(options: ScoreOptions) -> dict[str, Any]:
     values = options.model_dump(mode="json")
     entry = METHODS[options.method]
     used = entry.options - _NO_FACTS - FUSION_OPTIONS
-    if options.ranks_hits:
+    if options.fuses_hits:
         used |= FUSION_OPTIONS if entry.needs_graph else FUSION_OPTIONS - _GRAPH
     own = {name: values[name] for name in sorted(used)}
     if "restart" in own:

@@ -1,12 +1,11 @@
-"""One part: score a fixed range of queries block by block and turn the results into the part's two tables."""
+"""One part: turn the scored blocks of a fixed range of queries into the part's two tables."""
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seedrank.config import ScoreOptions
-from seedrank.errors import InterruptedRunError
 from seedrank.io.candidates import candidates_schema, component_column, queries_schema
-from seedrank.jobs.clock import Clock
-from seedrank.jobs.methods import candidate_columns, score_meaning, table_facts
-from seedrank.jobs.outcome import Outcome, Runner
-from seedrank.jobs.progress import Reporter
+from seedrank.jobs.blocks import ScoredBlock
+from seedrank.jobs.methods import candidate_columns, component_names, score_meaning, table_facts
+from seedrank.jobs.outcome import Outcome
 from seedrank.jobs.query_set import QuerySet
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -36,61 +31,6 @@ class AssembledPart:
     iterations: int
     largest_error_bound: float | None
     errors: list[str]
-
-
-def score_blocks(
-    first: int,
-    last: int,
-    *,
-    query_set: QuerySet,
-    runner: Runner,
-    options: ScoreOptions,
-    reporter: Reporter,
-    clock: Clock,
-) -> list[ScoredBlock]:
-    """Score the queries ``first`` … ``last - 1``.
-
-    A block whose kernel fails (a failed self-check, memory) costs its own queries only: their status is ``failed``,
-    the reason is logged, the rest of the part goes on. Blocks that the deadline leaves over have no candidates.
-
-    Raises
-    ------
-    InterruptedRunError
-        The job was cancelled.
-    """
-    valid = np.flatnonzero(query_set.valid[first:last]) + first
-    reporter.advance(last - first - len(valid))
-    blocks: list[ScoredBlock] = []
-    for begin in range(0, len(valid), runner.backend.block_size):
-        queries = valid[begin : begin + runner.backend.block_size]
-        clock.check_cancelled()
-        if clock.expired:
-            rows = len(queries) * len(options.restart_probabilities)
-            blocks.append(ScoredBlock(queries, Outcome.too_late(rows), None))
-        else:
-            blocks.append(_score_block(queries, query_set, runner))
-        reporter.advance(len(queries))
-    return blocks
-
-
-class ScoredBlock(NamedTuple):
-    """The queries of a block with their outcome, or with the reason why there is none."""
-
-    queries: npt.NDArray[np.int64]
-    outcome: Outcome | None
-    error: str | None
-
-
-def _score_block(queries: npt.NDArray[np.int64], query_set: QuerySet, runner: Runner) -> ScoredBlock:
-    try:
-        return ScoredBlock(queries, runner.score(queries), None)
-    except InterruptedRunError:
-        raise
-    except Exception as error:
-        first, last = query_set.query_ids.take(pa.array(queries[[0, -1]])).to_pylist()
-        log.exception("block_failed", extra={"queries": len(queries), "first_query": first, "last_query": last})
-        reason = f"{len(queries)} queries from {first!r} to {last!r}: {type(error).__name__}: {error}"
-        return ScoredBlock(queries, None, reason)
 
 
 def assemble_part(
@@ -175,7 +115,7 @@ def _candidates_table(
     options: ScoreOptions,
 ) -> pa.Table:
     space, restarts = query_set.space, options.restart_probabilities
-    components = query_set.components if options.fusion != "none" else ()
+    components = component_names(options, query_set)
     further = candidate_columns(options)
     several = len(restarts)
     schema = candidates_schema(

@@ -112,9 +112,9 @@ def run_plan(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options: 
     budget = memory_budget(options.memory_limit)
     width = block_size(options, needs, budget=budget, queries=query_count)
     # Hits are candidates whether the graph has them or not.
-    most_candidates = min(
-        options.top_k, hits if options.ranks_hits else size.nodes if size.eligible is None else size.eligible
-    )
+    eligible = size.nodes if size.eligible is None else size.eligible
+    beyond = size.nodes if options.include_expanded else 0
+    most_candidates = min(options.top_k, hits + beyond if options.ranks_hits else eligible)
     part_rows = min(query_count, options.part_size) * most_candidates
     return Plan(
         graph="none" if inputs.graph is None else "store" if size.exact else "edge list",

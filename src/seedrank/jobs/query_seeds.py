@@ -50,7 +50,7 @@ def query_seeds(
     """
     names = source_names(found.source_names)
     check_source_names("--lower-is-better", options.lower_is_better, names)
-    if options.method == "fuse":
+    if options.method == "fuse" or options.scores_hits:
         return SeedSets(np.zeros(len(found.query_ids) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
     distance = np.array([name in options.lower_is_better for name in names], dtype=np.bool_)
     weight = found.weight

@@ -37,7 +37,7 @@ _OF_HITS = (
     *("source", "seed_source_weight", "lower_is_better"),
     *("seed_weighting", "seed_node_type", "fallback_node_column"),
 )
-_HIT_ROLES = ("query", "node", "weight", "source", "seeds", "rank")
+_HIT_ROLES = ("query", "node", "weight", "source", "seeds", "rank", "retriever_weight")
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def load_query_set(store: GraphStore, inputs: JobInputs, options: ScoreOptions) 
         found = every_node(store, options.all_nodes)
     else:
         # Where weights make no personalization vector, they may be logarithms or inner products.
-        signed = options.method == "fuse" or options.seed_weighting in ("uniform", "rank")
+        signed = options.method == "fuse" or options.scores_hits or options.seed_weighting in ("uniform", "rank")
         hits = read_hits(inputs.queries, hit_columns(options), sources=options.source, signed=signed)
         records["queries"] = InputRecord(files=hits.records, fingerprint=_fingerprint_hits(hits))
         hits = with_fallback_nodes(hits, store)
@@ -158,9 +158,10 @@ def load_query_set(store: GraphStore, inputs: JobInputs, options: ScoreOptions) 
 
 
 def hit_columns(options: ScoreOptions) -> HitColumns:
-    """Return the column names of hits, and which of them the user named; ranks are read where they matter."""
+    """Return the column names of hits, and which of them the user named; what nothing uses is not read."""
     names = {"query": "query_id", "node": "node_id"} | {role: role for role in _HIT_ROLES[2:]}
-    roles = [role for role in _HIT_ROLES if role != "rank" or options.uses_ranks]
+    unused = {"rank": not options.uses_ranks, "retriever_weight": not options.scores_hits}
+    roles = [role for role in _HIT_ROLES if not unused.get(role, False)]
     return HitColumns(
         **{names[role]: getattr(options, f"hit_{role}_column") for role in roles},
         fallback=options.fallback_node_column,
@@ -189,7 +190,7 @@ def check_query_options(inputs: JobInputs, options: ScoreOptions) -> None:
         return
     if options.ranks_hits:
         raise ConfigError(
-            f"{'--fusion' if options.fusion != 'none' else '--fallback'} ranks hits, but --all-nodes has none",
+            f"{_ranked_by(options)} ranks hits, but --all-nodes has none",
             expected="this option together with --queries",
             fix="drop it",
         )
@@ -213,6 +214,12 @@ def _check_without_graph(options: ScoreOptions) -> None:
             )
 
 
+def _ranked_by(options: ScoreOptions) -> str:
+    if options.scores_hits:
+        return f"--method {options.method}"
+    return "--fusion" if options.fusion != "none" else "--fallback"
+
+
 def _fingerprint_hits(hits: HitTable) -> str:
     return content_fingerprint(
         {
@@ -222,6 +229,7 @@ def _fingerprint_hits(hits: HitTable) -> str:
             "node": hits.node,
             "weight": hits.weight,
             "rank": hits.rank,
+            "retriever_weight": hits.retriever_weight,
             "source": hits.source,
             "source_names": hits.source_names,
             "null_list": hits.null_list,

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 #: Share of the free memory that a block of scores may take when no limit is given.
 DEFAULT_SHARE = 0.5
-_CONTROL_GROUP = Path("/sys/fs/cgroup")
+_CONTROL_GROUPS = Path("/sys/fs/cgroup")
+_OWN_GROUPS = Path("/proc/self/cgroup")
 
 
 def available_memory() -> int:
@@ -22,7 +23,7 @@ def available_memory() -> int:
     limits += _control_group_rest()
     address_space, _ = resource.getrlimit(resource.RLIMIT_AS)
     if address_space != resource.RLIM_INFINITY:
-        limits.append(address_space)
+        limits.append(address_space - _address_space_used())
     return max(min(limits), 0)
 
 
@@ -62,14 +63,48 @@ def _free_memory() -> int:
     return 4 << 30
 
 
-def _control_group_rest() -> list[int]:
-    root = _CONTROL_GROUP
+def _address_space_used() -> int:
     try:
-        limit = (root / "memory.max").read_text(encoding="ascii").strip()
-        used = int((root / "memory.current").read_text(encoding="ascii"))
-        statistics = dict(line.split() for line in (root / "memory.stat").read_text(encoding="ascii").splitlines())
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except OSError:
+        return 0
+    return pages * resource.getpagesize()
+
+
+def _control_group_rest() -> list[int]:
+    """What every control group of this process leaves, its own and those around it; version 2, and 1 as it was."""
+    try:
+        lines = _OWN_GROUPS.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = ["0::/"]
+    found = []
+    for line in lines:
+        _, controllers, name = line.split(":", 2)
+        if controllers == "":
+            found += _rest_of_groups(_CONTROL_GROUPS, name, ("memory.max", "memory.current"), "")
+        elif "memory" in controllers.split(","):
+            files = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+            # Version 1 counts the groups inside only under names that begin with total.
+            found += _rest_of_groups(_CONTROL_GROUPS / "memory", name, files, "total_")
+    return found
+
+
+def _rest_of_groups(root: Path, name: str, files: tuple[str, str], prefix: str) -> list[int]:
+    """What a group and those around it leave; inside a container the name may lead nowhere, then its root counts."""
+    group = root / name.lstrip("/")
+    around = [folder for folder in (group, *group.parents) if folder.is_relative_to(root)]
+    return [rest for folder in around if (rest := _group_rest(folder, files, prefix)) is not None]
+
+
+def _group_rest(folder: Path, files: tuple[str, str], prefix: str) -> int | None:
+    """Bytes that one group leaves; None if it has no limit."""
+    try:
+        limit, used = ((folder / file).read_text(encoding="ascii").strip() for file in files)
+        lines = (folder / "memory.stat").read_text(encoding="ascii").splitlines()
+        statistics = {key: int(value) for key, value in (line.split() for line in lines)}
+        # Cached files count as used but give way at once, whether they were read once, as edge lists are, or more
+        # often, as graph stores are.
+        cached = sum(statistics.get(f"{prefix}{kind}_file", 0) for kind in ("inactive", "active"))
+        return None if limit == "max" else int(limit) - int(used) + min(cached, int(used))
     except (OSError, ValueError):
-        return []
-    # Pages of files that were read once, as edge lists are, count as used but give way at once.
-    cached = int(statistics.get("inactive_file", 0))
-    return [] if limit == "max" else [int(limit) - used + cached]
+        return None

@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import time
-from bisect import insort
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from threading import Event
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 from seedrank.config import ScoreOptions, make_options
-from seedrank.errors import IncompleteRunError, InterruptedRunError, SeedrankError, StorageError, Terminated
-from seedrank.io.graphstore import GraphStore
+from seedrank.errors import InterruptedRunError, SeedrankError, StorageError, Terminated
 from seedrank.io.lock import locked
-from seedrank.io.records import PartRecord, RunManifest
-from seedrank.io.runfolder import RunFolder, create_run_folder, recover_replaced, reopen_run_folder
+from seedrank.io.runfolder import create_run_folder, recover_replaced, reopen_run_folder
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.locations import local_output
-from seedrank.jobs.manifest import Origin, count_by_status, new_manifest, now, record_inputs
-from seedrank.jobs.methods import check_method_options, start_method
-from seedrank.jobs.outcome import Runner
-from seedrank.jobs.parts import ScoredBlock, assemble_part, score_blocks
-from seedrank.jobs.pipeline import Background
-from seedrank.jobs.prepare import check_run_output, open_graph, store_of
-from seedrank.jobs.progress import Reporter, Silent, Stopwatch
-from seedrank.jobs.query_set import QuerySet, check_query_options, load_query_set
-from seedrank.jobs.resources import limited_threads, peak_memory
+from seedrank.jobs.manifest import Origin
+from seedrank.jobs.methods import check_method_options
+from seedrank.jobs.prepare import check_run_output, store_of
+from seedrank.jobs.progress import Reporter, Silent
+from seedrank.jobs.query_set import check_query_options
+from seedrank.jobs.resources import limited_threads
 from seedrank.jobs.results import Run
-from seedrank.jobs.resume import intact_parts, run_to_go_on_with
-from seedrank.jobs.run_key import check_same_run, run_key
+from seedrank.jobs.resume import run_to_go_on_with
+from seedrank.jobs.score_job import ScoreJob
 from seedrank.keywords import ScoreKeywords
-
-log = logging.getLogger(__name__)
 
 
 def score(
@@ -54,7 +43,7 @@ def score(
     Parameters
     ----------
     graph : GraphStore, path of a graph store, or an edge list (path, glob, URL, list, Arrow stream)
-        An edge list is built into ``out/graph`` first. ``method="fuse"`` needs none.
+        An edge list is built into ``out/graph`` first. ``method="fuse"`` and ``"semantic"`` need none.
     out : path
         The run folder. If it holds parts of the very same run, the run goes on; those of another one need
         ``overwrite=True``.
@@ -118,7 +107,7 @@ def run_score(
         recover_replaced(path)
         earlier = run_to_go_on_with(path, options)
         folder = create_run_folder(path, overwrite=options.overwrite) if earlier is None else reopen_run_folder(path)
-        job = _Job(folder, earlier, options, origins, reporter or Silent(), clock)
+        job = ScoreJob(folder, earlier, options, origins, reporter or Silent(), clock)
         try:
             job.prepare(inputs)
             folder.discard_replaced()
@@ -133,224 +122,3 @@ def run_score(
                 )
             raise
         return job.finish()
-
-
-class _Job:
-    """One run, from an empty folder, or from what an earlier attempt left, to the success marker; owns the manifest."""
-
-    def __init__(
-        self,
-        folder: RunFolder,
-        earlier: RunManifest | None,
-        options: ScoreOptions,
-        origins: Mapping[str, Origin],
-        reporter: Reporter,
-        clock: Clock,
-    ) -> None:
-        self.folder = folder
-        self.earlier = earlier
-        self.options = options
-        self.reporter = reporter
-        self.clock = clock
-        self.stopwatch = Stopwatch()
-        self.manifest = new_manifest(options, origins)
-        #: Whether the folder is this run's. One that goes on leaves it alone until it is known to be the same run.
-        self.begun = earlier is None
-        #: Whether nothing was left to do, and nothing was touched.
-        self.already_done = False
-        if self.begun:
-            folder.write_manifest(self.manifest)
-
-    store: GraphStore
-    query_set: QuerySet
-    runner: Runner
-    missing: list[int]
-
-    def prepare(self, inputs: JobInputs) -> None:
-        """Everything before the first block."""
-        watch = self.stopwatch
-        self.store, built = open_graph(
-            inputs,
-            options=self.options,
-            build_in=self.folder.graph if self.earlier is None else self.folder.staging / "graph",
-            stopwatch=watch,
-        )
-
-        def read_queries() -> QuerySet:
-            with watch.stage("read_queries"):
-                return load_query_set(self.store, inputs, self.options)
-
-        watch.expect("read_queries")  # in another thread: without a fixed place run.json would differ from run to run
-        if self.earlier is None:
-            with Background() as background:
-                reading = background.start(read_queries)
-                self._start(reading)
-                self.query_set = reading()
-            self._begin(built=built)
-        else:
-            self.query_set = read_queries()
-            self._go_on(self.earlier, built=built)
-
-    def _begin(self, *, built: bool) -> None:
-        """Plan all parts of a run that begins."""
-        self._record_inputs(built=built)
-        self._plan_parts()
-        self._save()
-
-    def _go_on(self, earlier: RunManifest, *, built: bool) -> None:
-        """Take over the intact parts of the earlier attempt, if this is the same run, and plan the others."""
-        manifest = self.manifest
-        manifest.started_at, manifest.resumed_at = earlier.started_at, [*earlier.resumed_at, now()]
-        manifest.backend = earlier.backend
-        self._record_inputs(built=built)
-        if self.options.backend == "auto" and earlier.backend is not None:
-            self.options = self.options.model_copy(update={"backend": earlier.backend.name})
-        check_same_run(earlier, manifest, backend=self.options.backend, path=self.folder.path)
-        with self.stopwatch.stage("verify_parts"):
-            manifest.parts = intact_parts(self.folder, earlier)
-        self._plan_parts()
-        ended_well = earlier.state == "finished" and self.folder.successful
-        self.already_done = ended_well and not self.missing and self._not_as_wanted() == 0
-        if self.already_done:
-            return
-        if built:
-            self.store = self.folder.adopt_graph(self.store)
-            self.query_set = self.query_set.on(self.store)
-        if self.missing:
-            self._start(lambda: self.query_set)
-        log.info("resumed", extra={"parts_kept": len(manifest.parts), "parts_missing": len(self.missing)})
-        self.begun = True
-        self.folder.unmark_success()
-        self._save()
-        self.folder.keep_parts(record.part for record in manifest.parts)
-
-    def _start(self, queries: Callable[[], QuerySet]) -> None:
-        """Make the method ready; a run that goes on keeps the backend that ``auto`` chose when it began."""
-        self.runner = start_method(self.store, queries, self.options, self.stopwatch, self.clock)
-        backend = self.runner.backend
-        if self.earlier is not None and self.manifest.options["backend"].value == "auto":
-            backend = backend.model_copy(update={"requested": "auto", "reason": "the run began with it"})
-        self.manifest.backend = backend
-        log.info("backend_chosen", extra={"backend": backend.name, "reason": backend.reason})
-
-    def _record_inputs(self, *, built: bool) -> None:
-        place = self.folder.graph if built else self.store.path
-        record_inputs(self.manifest, self.store, self.query_set, place=place, built=built)
-
-    def _plan_parts(self) -> None:
-        """Cut the queries into parts: one, empty, when there is no query, so that the schema is there."""
-        assert self.manifest.backend is not None
-        planned = max(1, -(-len(self.query_set) // self.options.part_size))
-        there = {record.part for record in self.manifest.parts}
-        self.missing = [part for part in range(planned) if part not in there]
-        self.manifest.parts_planned = planned
-        self.manifest.run_key = run_key(self.manifest)
-
-    def score_missing(self) -> None:
-        """Score and write part after part, but those that are there already."""
-        if not self.missing:
-            return
-        count, size = len(self.query_set), self.options.part_size
-        ranges = [(part, part * size, min((part + 1) * size, count)) for part in self.missing]
-        self.reporter.start(sum(last - first for _, first, last in ranges))
-        try:
-            with Background() as background:
-                for part, first, last in ranges:
-                    begin = time.perf_counter()
-                    with self.stopwatch.stage("score"):
-                        blocks = score_blocks(
-                            first,
-                            last,
-                            query_set=self.query_set,
-                            runner=self.runner,
-                            options=self.options,
-                            reporter=self.reporter,
-                            clock=self.clock,
-                        )
-                    background.start(partial(self._write_part, part, first, last, blocks, begin))
-        finally:
-            self.reporter.finish()
-
-    def finish(self) -> Run:
-        """Close the manifest, then mark success, or say what is incomplete."""
-        run = Run(self.folder.path)
-        self.folder.remove_staging()
-        if self.already_done:
-            log.info("already_done", extra={"path": str(run.path), "parts": len(self.manifest.parts)})
-            return run
-        wrong = self._not_as_wanted()
-        self.close("incomplete" if wrong else "finished")
-        if not wrong:
-            self.folder.mark_success()
-            return run
-        counts = count_by_status(self.manifest.parts)
-        blocks = [
-            f"part {record.part}: {record.failed_queries}" for record in self.manifest.parts if record.failed_queries
-        ]
-        raise IncompleteRunError(
-            f"{wrong} of {sum(counts.values())} queries ended with a status other than ok: {counts}"
-            + (f"; failed queries by part: {', '.join(blocks[:10])}" if blocks else ""),
-            expected="every query to end "
-            + ("with status ok (--strict)" if self.options.strict else "without failure"),
-            fix=f"read the status column of {self.folder.queries} and the log; the finished parts are kept, "
-            "_SUCCESS is not written" + ("; the same command computes failed parts again" if blocks else ""),
-        )
-
-    def give_up(self, state: Literal["failed", "interrupted"], *, error: str) -> None:
-        """Leave what is whole: the earlier run, where this one has not taken its place yet, or the finished parts."""
-        if self.manifest.parts_planned is None and self.folder.restore_replaced():
-            return
-        self.folder.remove_staging()
-        if self.begun:
-            self.folder.discard_replaced()
-            self.folder.remove_unfinished()
-            self.close(state, error=error)
-
-    def close(
-        self, state: Literal["finished", "incomplete", "failed", "interrupted"], *, error: str | None = None
-    ) -> None:
-        """Write the last version of the manifest."""
-        self.manifest.state = state
-        self.manifest.error = error
-        self.manifest.finished_at = now()
-        self.manifest.peak_memory_bytes = peak_memory()
-        self._save()
-        log.info("run_closed", extra={"state": state, "seconds": self.manifest.timings_s["total"]})
-
-    def _write_part(self, part: int, first: int, last: int, blocks: list[ScoredBlock], begin: float) -> None:
-        """Write both tables of a part and record it; on the thread in the background, which owns the manifest then."""
-        with self.stopwatch.stage("write"):
-            tables = assemble_part(first, last, blocks, query_set=self.query_set, options=self.options)
-            candidates_file, queries_file = self.folder.write_part(
-                part, candidates=tables.candidates, queries=tables.queries
-            )
-        record = PartRecord(
-            part=part,
-            first_query=first,
-            queries=last - first,
-            candidates=tables.candidates.num_rows,
-            by_status=dict(sorted(tables.by_status.items())),
-            failed_queries=tables.by_status["failed"],
-            unfinished_queries=tables.unfinished,
-            candidates_file=candidates_file,
-            queries_file=queries_file,
-            iterations=tables.iterations,
-            largest_error_bound=tables.largest_error_bound,
-            errors=tables.errors,
-            seconds=round(time.perf_counter() - begin, 4),
-        )
-        insort(self.manifest.parts, record, key=lambda other: other.part)
-        self._save()
-        log.info("part_done", extra=record.model_dump())
-
-    def _save(self) -> None:
-        """Write ``run.json`` as it stands now."""
-        if self.manifest.queries is not None:
-            self.manifest.queries.by_status = count_by_status(self.manifest.parts)
-        self.manifest.timings_s = self.stopwatch.total()
-        self.folder.write_manifest(self.manifest)
-
-    def _not_as_wanted(self) -> int:
-        """Count the queries that keep the run from being a success: failed ones, or under ``strict`` all but ``ok``."""
-        counts = count_by_status(self.manifest.parts)
-        return counts.get("failed", 0) or (sum(counts.values()) - counts.get("ok", 0) if self.options.strict else 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -43,3 +44,14 @@ def gather(offsets: Int64Array, rows: Int64Array) -> tuple[Int64Array, Int64Arra
     gathered = offsets_of(lengths)
     entries = np.arange(gathered[-1]) + np.repeat(offsets[rows] - gathered[:-1], lengths)
     return gathered, entries
+
+
+def slices_within(lengths: Int64Array, most: int) -> Iterator[tuple[int, int]]:
+    """Cut consecutive rows of these lengths into ranges of at most `most` elements, or of one row that is longer."""
+    ends = np.cumsum(lengths)
+    first = 0
+    while first < len(ends):
+        before = int(ends[first - 1]) if first else 0
+        last = max(int(np.searchsorted(ends, before + most, side="right")), first + 1)
+        yield first, last
+        first = last

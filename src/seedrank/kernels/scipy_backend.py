@@ -127,6 +127,7 @@ class ScipyBackend:
     def start(self, block: QueryBlock, *, restart: float) -> None:
         """Begin with v⁰ = s; see `Backend.start`."""
         graph = self._graph
+        self._started = None  # the block before goes first: memory may hold one, but not two
         column = np.repeat(np.arange(block.width), np.diff(block.seed_offsets))
         by_node = np.argsort(block.seed_nodes, kind="stable")
         current = np.zeros((graph.transition.nodes, block.width), dtype=graph.dtype)

@@ -65,7 +65,7 @@ def command(
     """Score the seed sets of --queries on GRAPH and write the top-k candidates of each.
 
     GRAPH is a graph store, or an edge list (file, folder, glob, URL) that is built in the run folder first; only
-    --method fuse does without.
+    --method fuse, semantic and, at depth 0, hybrid do without.
     """
     set_up_logging(log_format=log_format, verbose=verbose, quiet=quiet)
     inputs = job_inputs(values)

@@ -44,6 +44,9 @@ class BlockPair:
     def reset(self, width: int) -> None:
         """Begin a block of this width: `current` is zero, `following` holds anything."""
         if len(self._memory[0]) < self._rows * width:
+            # What is too small goes first: memory may hold the larger pair, but not both.
+            self._memory = [np.zeros(0, dtype=self._precision) for _ in range(2)]
+            self.current, self.following = self._memory
             self._memory = [huge_array(self._rows * width, self._precision) for _ in range(2)]
         self.current, self.following = (self._view(side, width) for side in range(2))
         clear(self.current, self._threads)
@@ -70,9 +73,18 @@ def huge_array(size: int, precision: Precision) -> ScoreArray:
 
     Linux is asked for huge pages (1.2 to 2.3 times the speed of the product on graphs up to some hundred thousand
     nodes); elsewhere the memory is ordinary.
+
+    Raises
+    ------
+    MemoryError
+        There is no room.
     """
     length = size * np.dtype(precision).itemsize
-    memory = mmap.mmap(-1, length + HUGE_PAGE)
+    try:
+        memory = mmap.mmap(-1, length + HUGE_PAGE)
+    except OSError as error:
+        # What NumPy says when an ordinary array does not fit.
+        raise MemoryError(f"unable to allocate {length / 1e6:,.1f} MB for a block: {error.strerror}") from error
     if hasattr(mmap, "MADV_HUGEPAGE"):
         memory.madvise(mmap.MADV_HUGEPAGE)
     raw = np.frombuffer(memory, dtype=np.uint8)

@@ -38,6 +38,8 @@ class RunningSums:
         """Begin `count` sums of a block of this width, at 0."""
         size = count * self._rows * width
         if len(self._memory) < size:
+            # What is too small goes first, as in a `BlockPair`.
+            self.matrices = self._memory = np.zeros(0, dtype=self._precision)
             self._memory = huge_array(size, self._precision)
         self.matrices = self._memory[:size].reshape(count, self._rows, width)
         self.matrices[...] = 0

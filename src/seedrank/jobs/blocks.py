@@ -1,0 +1,123 @@
+"""Queries block by block: what fails costs its block, and a block that memory does not hold is halved."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from seedrank.config import ScoreOptions
+from seedrank.errors import InterruptedRunError, ResourceError
+from seedrank.jobs.clock import Clock
+from seedrank.jobs.outcome import Outcome, Runner
+from seedrank.jobs.progress import Reporter
+from seedrank.jobs.query_set import QuerySet
+
+log = logging.getLogger(__name__)
+
+
+class ScoredBlock(NamedTuple):
+    """The queries of a block with their outcome, or with the reason why there is none."""
+
+    queries: npt.NDArray[np.int64]
+    outcome: Outcome | None
+    error: str | None
+
+
+@dataclass
+class BlockWidth:
+    """Queries scored together, now: as planned until memory runs out, then less for the rest of the job.
+
+    Attributes
+    ----------
+    queries : int
+        >= 1
+    """
+
+    queries: int
+
+    def halve(self, failed: int, reason: str) -> None:
+        """Give up a width under which a block of so many queries did not fit.
+
+        Raises
+        ------
+        ResourceError
+            That block was a single query.
+        """
+        if failed == 1:
+            raise ResourceError(
+                f"memory ran out while a single query was scored ({reason})",
+                expected="memory for one query beside the graph",
+                fix="run on a machine with more memory, or with fewer processes beside; a smaller --top-k needs less. "
+                "Finished parts are kept, the same command goes on from there",
+            )
+        self.queries = failed // 2
+        log.warning("block_halved", extra={"queries": failed, "block_size": self.queries, "reason": reason})
+
+
+def score_blocks(
+    first: int,
+    last: int,
+    *,
+    query_set: QuerySet,
+    runner: Runner,
+    width: BlockWidth,
+    options: ScoreOptions,
+    reporter: Reporter,
+    clock: Clock,
+) -> list[ScoredBlock]:
+    """Score the queries ``first`` … ``last - 1``.
+
+    A block whose kernel fails (a failed self-check) costs its own queries only: their status is ``failed``, the reason
+    is logged, the rest of the part goes on. A block for which memory runs out is scored again in halves, with the same
+    bytes, as no result depends on the width. Blocks that the deadline leaves over have no candidates.
+
+    Raises
+    ------
+    InterruptedRunError
+        The job was cancelled.
+    ResourceError
+        Memory does not hold a single query.
+    """
+    valid = np.flatnonzero(query_set.valid[first:last]) + first
+    reporter.advance(last - first - len(valid))
+    blocks: list[ScoredBlock] = []
+    done = 0
+    while done < len(valid):
+        queries = valid[done : done + width.queries]
+        clock.check_cancelled()
+        if clock.expired:
+            rows = len(queries) * len(options.restart_probabilities)
+            blocks.append(ScoredBlock(queries, Outcome.too_late(rows), None))
+        else:
+            try:
+                blocks.append(_score_block(queries, query_set, runner))
+            except MemoryError as error:
+                shortage = str(error) or "no further word"
+            else:
+                shortage = ""
+            if shortage:
+                # Only here the error is gone, and with it the frames whose arrays it held; some are in a circle.
+                gc.collect()
+                width.halve(len(queries), shortage)
+                continue
+        done += len(queries)
+        reporter.advance(len(queries))
+    return blocks
+
+
+def _score_block(queries: npt.NDArray[np.int64], query_set: QuerySet, runner: Runner) -> ScoredBlock:
+    try:
+        return ScoredBlock(queries, runner.score(queries), None)
+    except (InterruptedRunError, MemoryError):
+        raise
+    except Exception as error:
+        first, last = query_set.query_ids.take(pa.array(queries[[0, -1]])).to_pylist()
+        log.exception("block_failed", extra={"queries": len(queries), "first_query": first, "last_query": last})
+        reason = f"{len(queries)} queries from {first!r} to {last!r}: {type(error).__name__}: {error}"
+        return ScoredBlock(queries, None, reason)
