@@ -29,6 +29,7 @@ from pydantic.fields import FieldInfo
 from seedrank.config import BuildOptions, ScoreOptions
 from seedrank.config.names import Group, OptionInfo
 from seedrank.io.candidates import FURTHER_COLUMNS, candidates_schema, queries_schema
+from seedrank.io.paths_of_tests import PATHS_OF_TESTS
 from seedrank.io.records import GraphFacts, RunManifest
 from seedrank.jobs.cli.main import COMMANDS, run
 from seedrank.jobs.methods import METHODS
@@ -115,6 +116,12 @@ def toys() -> str:
     return table(("toy", "graph and seeds", "setting", "exact scores"), rows)
 
 
+def tests() -> str:
+    """Return the globs of paths of tests, and who has the convention."""
+    rows = ((convention.used_by, ", ".join(f"`{glob}`" for glob in convention.globs)) for convention in PATHS_OF_TESTS)
+    return table(("convention of", "globs"), rows)
+
+
 def demo() -> str:
     """Run ``seedrank demo`` and return what the README shows of it."""
     command = [sys.executable, "-m", "seedrank", "demo"]
@@ -142,6 +149,7 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "run.json": run_json,
     "graph.json": graph_json,
     "toys": toys,
+    "tests": tests,
 }
 
 

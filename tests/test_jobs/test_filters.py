@@ -137,7 +137,8 @@ def test_a_filter_is_the_unfiltered_ranking_without_the_rest(
     store = seedrank.build(edges, nodes=nodes, out=folder / "graph")
     hits = pa.table({"query_id": ids, "node_id": ids})
     rows = {}
-    for name, options in {"all": {}, "some": {"where": ("size=1",), "top_k": 2}}.items():
+    settings_of: dict[str, dict[str, Any]] = {"all": {}, "some": {"where": ("size=1",), "top_k": 2}}
+    for name, options in settings_of.items():
         run = seedrank.score(store, queries=hits, out=folder / name, include_seeds=True, **options)
         rows[name] = run.candidates.to_arrow().to_pylist()
     wanted = {node for node, size in zip(ids, sizes, strict=True) if size == 1}

@@ -24,7 +24,7 @@ def _file(*names: str) -> tuple[str, ...]:
 _SCRIPTS = ("js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts")
 
 #: A path is a test if one of these globs matches it. Directories count at any depth, the file itself is none.
-TEST_PATHS: tuple[PathsOfTests, ...] = (
+PATHS_OF_TESTS: tuple[PathsOfTests, ...] = (
     PathsOfTests(_directory("test", "tests", "testing"), "most languages"),
     PathsOfTests(_directory("spec", "specs"), "Ruby, JavaScript"),
     PathsOfTests(_directory("__tests__", "__test__", "__mocks__", "__snapshots__"), "JavaScript, TypeScript (Jest)"),
@@ -46,4 +46,4 @@ TEST_PATHS: tuple[PathsOfTests, ...] = (
 )
 
 #: All of them.
-TEST_GLOBS: tuple[str, ...] = tuple(glob for convention in TEST_PATHS for glob in convention.globs)
+TEST_GLOBS: tuple[str, ...] = tuple(glob for convention in PATHS_OF_TESTS for glob in convention.globs)

@@ -61,6 +61,8 @@ _GRAPH = frozenset(
 _BUDGET = frozenset({"max_visited_nodes", "max_visited_edges"})
 #: Options that change no number of the result, or go into another one.
 _NO_FACTS = frozenset({"damping", "preset", "paths", "timeout_s", "backend", "hit_retriever_weight_column"})
+#: Options that only a graph can answer, whatever the method.
+_OF_GRAPHS = ("exclude_neighbors", "fallback_node_column")
 
 
 def _recall(meaning: ScoreMeaning, *options: str) -> MethodEntry:
@@ -175,6 +177,12 @@ def check_method_options(options: ScoreOptions, graph: Any) -> None:
             expected="a graph store, or an edge list",
             fix="name it as the first argument; --method fuse and semantic rank the hits alone",
         )
+    for name in _OF_GRAPHS if graph is None else ():
+        if getattr(options, name):
+            flag = f"--{name.replace('_', '-')}"
+            raise ConfigError(
+                f"{flag} is given without a graph", expected=f"{flag} together with a graph", fix=f"drop {flag}"
+            )
     check_fusion_options(options)
     for name in ScoreOptions.model_fields:
         users = [method for method, other in METHODS.items() if name in other.options]

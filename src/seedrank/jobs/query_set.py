@@ -184,8 +184,6 @@ def check_query_options(inputs: JobInputs, options: ScoreOptions) -> None:
             expected="exactly one of them",
             fix="--queries HITS reads seed sets, --all-nodes TYPE makes every node of a type a query",
         )
-    if inputs.graph is None:
-        _check_without_graph(options)
     if options.all_nodes is None:
         return
     if options.ranks_hits:
@@ -202,16 +200,6 @@ def check_query_options(inputs: JobInputs, options: ScoreOptions) -> None:
             expected=f"{flag} together with --queries",
             fix=f"drop {flag}",
         )
-
-
-def _check_without_graph(options: ScoreOptions) -> None:
-    """Refuse what only a graph can answer."""
-    for name in ("exclude_neighbors", "fallback_node_column"):
-        if getattr(options, name):
-            flag = f"--{name.replace('_', '-')}"
-            raise ConfigError(
-                f"{flag} is given without a graph", expected=f"{flag} together with a graph", fix=f"drop {flag}"
-            )
 
 
 def _ranked_by(options: ScoreOptions) -> str:
