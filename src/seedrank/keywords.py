@@ -47,8 +47,8 @@ class ScoreKeywords(BuildKeywords, total=False):
     hit_source_column: str
     hit_seeds_column: str
     hit_rank_column: str
-    fallback_node_column: str | None
     hit_retriever_weight_column: str
+    fallback_node_column: str | None
     all_nodes: str | None
     method: Method
     preset: Preset | None
