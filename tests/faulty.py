@@ -4,8 +4,9 @@ A step is a change below the folder ``FAULT_BELOW`` that the process is about to
 rename, a folder made, a file or a folder removed. Python announces each to audit hooks, so none is forgotten.
 
 ``FAULT`` is ``list:FILE`` (write all steps to that file, one a line) or ``KIND:NUMBER``, which strikes before the step
-of that number, counted from 0: ``KILL``, ``TERM`` and ``STOP`` send the process that signal, ``ENOSPC`` and ``EIO`` let
-the step fail with that error, and all later ones of a full disk that would need space.
+of that number, counted from 0: ``KILL``, ``TERM``, ``INT`` and ``STOP`` send the process that signal; ``ENOSPC`` and
+``EIO`` let the step fail with that error, and all later ones of a full disk that would need space; ``BUG`` raises what
+no step expects.
 """
 
 from __future__ import annotations
@@ -55,8 +56,10 @@ def strike(event: str, arguments: tuple[Any, ...]) -> None:
     steps.append(step)
     if KIND == "list":
         return
-    if number == int(ARGUMENT) and KIND in ("KILL", "TERM", "STOP"):
+    if number == int(ARGUMENT) and KIND in ("KILL", "TERM", "INT", "STOP"):
         os.kill(os.getpid(), signal.Signals[f"SIG{KIND}"])
+    elif KIND == "BUG" and number == int(ARGUMENT):
+        raise LookupError(step)
     elif KIND == "EIO" and number == int(ARGUMENT):
         raise OSError(errno.EIO, os.strerror(errno.EIO), step)
     elif KIND == "ENOSPC" and number >= int(ARGUMENT) and step.startswith(("open", "mkdir")):

@@ -105,9 +105,12 @@ class Run:
     ----------
     path : Path
         The folder.
+    already_done : bool
+        Whether `seedrank.score` found it finished and computed nothing.
     """
 
     path: Path
+    already_done: bool = False
 
     @property
     def candidates(self) -> ResultTable:

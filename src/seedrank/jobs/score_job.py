@@ -174,7 +174,7 @@ class ScoreJob:
 
     def finish(self) -> Run:
         """Close the manifest, then mark success, or say what is incomplete."""
-        run = Run(self.folder.path)
+        run = Run(self.folder.path, already_done=self.already_done)
         self.folder.remove_staging()
         if self.already_done:
             log.info("already_done", extra={"path": str(run.path), "parts": len(self.manifest.parts)})

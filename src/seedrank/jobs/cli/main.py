@@ -29,7 +29,10 @@ COMMANDS = {
     "demo": "Score questions on the graph of Python's own standard library.",
 }
 
-BUG, USAGE, OUT_OF_MEMORY, STORAGE, INTERRUPTED, TERMINATED = 1, 2, 4, 5, 130, 143
+BUG, USAGE, OUT_OF_MEMORY, STORAGE, NOTHING_TO_DO, INTERRUPTED, TERMINATED = 1, 2, 4, 5, 99, 130, 143
+
+#: What Python says when the machine has no room for another thread.
+_NO_THREAD = "can't start new thread"
 
 
 class _LazyGroup(click.Group):
@@ -64,7 +67,7 @@ seedrank score graph --queries hits.parquet --out run
         "max_content_width": 100,
     },
     epilog="Exit codes: 0 done, 1 bug, 2 usage, 3 input data, 4 missing resource, 5 storage, 6 incomplete, "
-    "130 interrupted, 143 terminated.",
+    "99 nothing to do under --skip-code, 130 interrupted, 143 terminated.",
 )
 @click.version_option(__version__, prog_name="seedrank")
 def cli() -> None:
@@ -75,17 +78,17 @@ def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911  # one return per kin
     """Run the command line; returns the exit code and never raises.
 
     Codes: 0 done, 1 bug (with traceback), 2 usage or configuration, 3 input data, 4 missing resource or memory,
-    5 storage, 6 incomplete run, 130 interrupted (SIGINT), 143 terminated (SIGTERM).
+    5 storage, 6 incomplete run, 99 nothing to do under ``--skip-code``, 130 interrupted (SIGINT), 143
+    terminated (SIGTERM).
     """
     _open_missing_streams()
     try:
         with _sigterm_raises():
-            cli.main(args=list(arguments), prog_name="seedrank", standalone_mode=False)
+            # A command returns nothing, unless it leaves with a code (`Context.exit`), as --help does.
+            left = cli.main(args=list(arguments), prog_name="seedrank", standalone_mode=False)
     except SeedrankError as error:
         _say(f"error: {error.found}", error.expected, error.fix)
         return error.exit_code
-    except click.exceptions.Exit as leave:
-        return leave.exit_code
     except click.UsageError as error:
         context = error.ctx.command_path if error.ctx else "seedrank"
         _say(f"error: {error.format_message()}", "", f"see `{context} --help`")
@@ -118,11 +121,18 @@ def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911  # one return per kin
             "check the path, its permissions and the space that is left",
         )
         return STORAGE
-    except Exception:
+    except Exception as error:
+        if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
+            _say(f"error: {error}", "room for a thread", "raise `ulimit -u` or `ulimit -v`, or lower --threads")
+            return OUT_OF_MEMORY
         traceback.print_exc()
-        _say("error: this is a bug in seedrank", "", "report it with the lines above")
+        _say(
+            f"error: this is a bug in seedrank {__version__}",
+            "",
+            "report it with the lines above; a run folder keeps the parts that were finished",
+        )
         return BUG
-    return 0
+    return left if isinstance(left, int) else 0
 
 
 def _open_missing_streams() -> None:

@@ -9,6 +9,7 @@ import click
 
 from seedrank.config import ScoreOptions
 from seedrank.jobs.cli.console import console_options, make_reporter, set_up_logging
+from seedrank.jobs.cli.main import NOTHING_TO_DO
 from seedrank.jobs.cli.options import GroupedCommand, GroupedOption, collect, input_option, model_options
 from seedrank.jobs.cli.render import echo_json, echo_table
 from seedrank.jobs.inputs import DESCRIPTIONS, JobInputs
@@ -50,12 +51,18 @@ def job_inputs(values: dict[str, Any]) -> JobInputs:
 )
 @score_arguments
 @click.option("--out", cls=GroupedOption, group="Output", required=True, type=click.Path(), help="Run folder.")
+@click.option(
+    "--skip-code",
+    is_flag=True,
+    help="Exit with 99 instead of 0 when there was nothing to do: the run was finished before, or has no queries.",
+)
 @click.pass_context
 def command(
     ctx: click.Context,
     /,
     out: str,
     *,
+    skip_code: bool,
     as_json: bool,
     log_format: str,
     verbose: bool,
@@ -81,6 +88,9 @@ def command(
         echo_json(run.manifest.model_dump(mode="json"))
     else:
         _echo_summary(run)
+    assert run.manifest.queries is not None
+    if skip_code and (run.already_done or not run.manifest.queries.total):
+        ctx.exit(NOTHING_TO_DO)
 
 
 def _echo_summary(run: Run) -> None:
