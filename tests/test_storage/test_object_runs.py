@@ -193,3 +193,16 @@ def test_a_store_without_conditional_puts(job: Job, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(RunObjects, "write_part", write_part)
     with pytest.raises(ConfigError, match="being written"):
         job(overwrite=True)
+
+
+def test_what_reads_a_run_reads_it_from_its_url(job: Job, tmp_path: Path) -> None:
+    run, local = job(), job(out=tmp_path / "run")
+    gold = pa.table({"query_id": [0, 1], "node_id": [2, 1]})
+    there, here = (
+        seedrank.evaluate(place, gold=gold, metrics=["recall@3", "mrr"]) for place in (OUT, tmp_path / "run")
+    )
+    assert there.to_dict() == here.to_dict()
+    node = rows(run)[0]["node_id"]
+    why = [seedrank.explain(place, query=0, node=node, queries=HITS) for place in (OUT, tmp_path / "run")]
+    assert why[0].to_dict() == why[1].to_dict()
+    assert local.url is None
