@@ -16,6 +16,9 @@ import pytest
 
 import seedrank
 
+#: A real S3 API on loopback, for the tests of storages.
+pytest_plugins = ["object_store"]
+
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

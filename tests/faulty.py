@@ -4,9 +4,9 @@ A step is a change below the folder ``FAULT_BELOW`` that the process is about to
 rename, a folder made, a file or a folder removed. Python announces each to audit hooks, so none is forgotten.
 
 ``FAULT`` is ``list:FILE`` (write all steps to that file, one a line) or ``KIND:NUMBER``, which strikes before the step
-of that number, counted from 0: ``KILL``, ``TERM``, ``INT`` and ``STOP`` send the process that signal; ``ENOSPC`` and
-``EIO`` let the step fail with that error, and all later ones of a full disk that would need space; ``BUG`` raises what
-no step expects.
+of that number, counted from 0 (``KIND:TEXT``: before every step with that text): ``KILL``, ``TERM``, ``INT`` and
+``STOP`` send the process that signal; ``ENOSPC`` and ``EIO`` let the step fail with that error, and all later ones of a
+full disk that would need space; ``BUG`` raises what no step expects.
 """
 
 from __future__ import annotations
@@ -52,17 +52,21 @@ def strike(event: str, arguments: tuple[Any, ...]) -> None:
     step = step_of(event, arguments)
     if step is None:
         return
-    number = len(steps)
     steps.append(step)
     if KIND == "list":
         return
-    if number == int(ARGUMENT) and KIND in ("KILL", "TERM", "INT", "STOP"):
+    if ARGUMENT.isdigit():
+        now, later = len(steps) - 1 == int(ARGUMENT), len(steps) > int(ARGUMENT)
+    else:
+        now = ARGUMENT in step
+        later = any(ARGUMENT in done for done in steps)
+    if now and KIND in ("KILL", "TERM", "INT", "STOP"):
         os.kill(os.getpid(), signal.Signals[f"SIG{KIND}"])
-    elif KIND == "BUG" and number == int(ARGUMENT):
+    elif KIND == "BUG" and now:
         raise LookupError(step)
-    elif KIND == "EIO" and number == int(ARGUMENT):
+    elif KIND == "EIO" and now:
         raise OSError(errno.EIO, os.strerror(errno.EIO), step)
-    elif KIND == "ENOSPC" and number >= int(ARGUMENT) and step.startswith(("open", "mkdir")):
+    elif KIND == "ENOSPC" and later and step.startswith(("open", "mkdir")):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), step)
 
 

@@ -1,8 +1,8 @@
 """The pages are true: every code block runs, what it prints is what the page shows, generated blocks are fresh.
 
 Blocks run in order, page by page, in a temporary folder: ``python`` by `exec` in one namespace per page, ``bash`` by
-a shell that finds this environment's ``seedrank``, ``toml`` as a file whose name its first line gives; ``yaml`` is
-parsed. A ``text`` block shows what the block before it printed, but for `normalised`.
+a shell that finds this environment's ``seedrank``, ``toml`` as a file whose name its first line gives; ``yaml`` and
+``json`` are parsed. A ``text`` block shows what the block before it printed, but for `normalised`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
+import json
 import os
 import re
 import runpy
@@ -38,13 +39,16 @@ if not (ROOT / "docs" / "generate.py").is_file():
 GENERATE: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "generate.py"))
 PAGES: tuple[Path, ...] = GENERATE["PAGES"]
 
+ON_S3 = (ROOT / "docs" / "object_stores.md").read_text(encoding="utf-8").partition("```bash\n")[2].partition("\n```")[0]
+
 #: Blocks that are shown and not run, each with its reason.
 NOT_RUN = {
     "make demo": "makes .venv and installs the package; the demo itself is run below",
     "make test": "would run these tests again",
     "pip install -e .": "installs",
+    ON_S3: "needs a bucket; tests/test_storage/test_s3_documented.py runs it on one of its own",
 }
-LANGUAGES = {"bash", "python", "text", "toml", "yaml"}
+LANGUAGES = {"bash", "json", "python", "text", "toml", "yaml"}
 FENCE = re.compile(r"^```(?P<language>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 LOG_LINE = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z \[.*\n", re.MULTILINE)
 SECONDS = re.compile(r"^ *seconds\b.*$", re.MULTILINE)
@@ -134,6 +138,9 @@ def test_code_blocks_run_and_print_what_the_page_shows(
             name = re.match(r"# ([\w.-]+)\n", block.code)
             assert name is not None, f"{where}: the first line must be the file's name, as a comment"
             (tmp_path / name[1]).write_text(block.code, encoding="utf-8")
+            printed = None
+        elif block.language == "json":
+            assert json.loads(block.code), where
             printed = None
         elif block.language == "yaml":
             assert yaml.safe_load(block.code), where

@@ -13,7 +13,6 @@ from seedrank._version import __version__
 
 if TYPE_CHECKING:
     from seedrank.io.graphstore import GraphStore
-    from seedrank.io.graphstore import open_graph_store as open_graph
     from seedrank.jobs.build import build
     from seedrank.jobs.check import CheckReport, check
     from seedrank.jobs.demo import demo
@@ -24,10 +23,11 @@ if TYPE_CHECKING:
     from seedrank.jobs.plan import Plan, plan
     from seedrank.jobs.results import Run, open_run
     from seedrank.jobs.score import score
+    from seedrank.jobs.stores import open_graph
 
 _HOME = {
     "GraphStore": ("seedrank.io.graphstore", "GraphStore"),
-    "open_graph": ("seedrank.io.graphstore", "open_graph_store"),
+    "open_graph": ("seedrank.jobs.stores", "open_graph"),
     "build": ("seedrank.jobs.build", "build"),
     "CheckReport": ("seedrank.jobs.check", "CheckReport"),
     "check": ("seedrank.jobs.check", "check"),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from seedrank.redaction import redacted
+
 
 class SeedrankError(Exception):
     """Base of all deliberate errors.
@@ -20,19 +22,20 @@ class SeedrankError(Exception):
         What would have been right.
     fix : str
         What the reader can do about it.
+
+    Credentials in any of them are hidden (`seedrank.redaction`).
     """
 
     exit_code: ClassVar[int] = 1
 
     def __init__(self, found: str, *, expected: str = "", fix: str = "") -> None:
-        self.found = found
-        self.expected = expected
-        self.fix = fix
-        lines = [found]
+        # Messages name URLs and quote libraries: neither may carry a credential into a log or run.json.
+        self.found, self.expected, self.fix = redacted(found), redacted(expected), redacted(fix)
+        lines = [self.found]
         if expected:
-            lines.append(f"expected: {expected}")
+            lines.append(f"expected: {self.expected}")
         if fix:
-            lines.append(f"fix: {fix}")
+            lines.append(f"fix: {self.fix}")
         super().__init__("\n".join(lines))
 
     def __reduce__(self) -> tuple[object, ...]:

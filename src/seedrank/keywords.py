@@ -38,6 +38,7 @@ class BuildKeywords(TypedDict, total=False):
     null_weight: NullWeight
     on_bad_rows: BadRows
     overwrite: bool
+    work_dir: str | None
 
 
 class ScoreKeywords(BuildKeywords, total=False):

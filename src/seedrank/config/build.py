@@ -37,3 +37,8 @@ class BuildOptions(OptionModel):
     overwrite: Annotated[bool, option("Run")] = Field(
         False, description="Replace an earlier result at the output path (never anything else)."
     )
+    work_dir: Annotated[str | None, option("Run")] = Field(
+        None,
+        description="Local folder for graph stores of URLs and unfinished parts of runs on object stores; by default "
+        "seedrank in the user's cache folder.",
+    )

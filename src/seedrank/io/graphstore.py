@@ -34,7 +34,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
-from pydantic import ValidationError
 
 from seedrank.errors import ConfigError, InputDataError
 from seedrank.io.files import (
@@ -46,11 +45,9 @@ from seedrank.io.files import (
     storage_errors,
     write_text_atomically,
 )
+from seedrank.io.graph_facts import FACTS_FILE, FORMAT_VERSION, parse_graph_facts
 from seedrank.io.records import GraphFacts, StoredFile
 from seedrank.io.soundness import refuse_unsound_numbering, refuse_unsound_rows
-
-FORMAT_VERSION = 1
-FACTS_FILE = "graph.json"
 
 _WRITE_THREADS = 4
 _WRITE_CHUNK = 1 << 22  # hashed and written while it is in the cache
@@ -70,10 +67,18 @@ class StoredRows:
 
 @dataclass(frozen=True)
 class GraphStore:
-    """An open graph store; arrays are read-only memory maps, nothing is loaded before it is used."""
+    """An open graph store; arrays are read-only memory maps, nothing is loaded before it is used.
+
+    Attributes
+    ----------
+    path : the local folder.
+    facts : what it holds.
+    origin : URL that it was copied from, without credentials; None for one that stands where it was built.
+    """
 
     path: Path
     facts: GraphFacts
+    origin: str | None = None
 
     def _array(self, name: str) -> npt.NDArray[Any]:
         path = self.path / f"{name}.npy"
@@ -260,22 +265,7 @@ def open_graph_store(path: str | os.PathLike[str]) -> GraphStore:
             expected=f"a folder with {FACTS_FILE}, as `seedrank build` writes it",
             fix="run `seedrank build EDGES --out GRAPH` first, or pass the edge list itself",
         ) from None
-    rebuild = f"rebuild it: seedrank build EDGES --out {folder} --overwrite"
-    try:
-        version = json.loads(text).get("format_version")
-        if version != FORMAT_VERSION:
-            raise InputDataError(
-                f"{folder} has graph store format {version!r}",
-                expected=f"format {FORMAT_VERSION}",
-                fix=rebuild,
-            )
-        facts = GraphFacts.model_validate_json(text)
-    except (ValidationError, ValueError, AttributeError) as error:
-        if isinstance(error, InputDataError):
-            raise
-        raise InputDataError(
-            f"{folder / FACTS_FILE} cannot be understood", expected="the file that build wrote", fix=rebuild
-        ) from None
+    facts = parse_graph_facts(text, name=str(folder))
     for name, record in facts.files.items():
         file = folder / name
         size = file.stat().st_size if file.is_file() else None
@@ -283,7 +273,7 @@ def open_graph_store(path: str | os.PathLike[str]) -> GraphStore:
             raise InputDataError(
                 f"{file} has {'no file' if size is None else f'{size} bytes'}",
                 expected=f"{record.bytes} bytes, as recorded in {FACTS_FILE}",
-                fix=rebuild,
+                fix=f"rebuild it: seedrank build EDGES --out {folder} --overwrite",
             )
     return GraphStore(folder, facts)
 

@@ -55,6 +55,25 @@ def locked(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+@contextmanager
+def in_turn(path: Path) -> Iterator[None]:
+    """Do something to a path of a cache that others do, too, one after another: waits until it is free.
+
+    The lock is on a file ``.NAME.lock`` beside it, which stays. On a file system without locks nothing is waited for;
+    whoever uses this must therefore publish by rename.
+    """
+    file = path.with_name(f".{path.name}.lock")
+    with storage_errors(f"locking {path}"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _acquired(file: Path, path: Path) -> int:
     """Open and lock a file or folder at once, or refuse; returns the descriptor that holds the lock."""
     while True:

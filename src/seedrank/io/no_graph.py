@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seedrank._version import __version__
-from seedrank.io.graphstore import FORMAT_VERSION, GraphStore
+from seedrank.io.graph_facts import FORMAT_VERSION
+from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import GraphFacts
 
 

@@ -11,8 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seedrank.errors import InputDataError, StorageError
+from seedrank.errors import InputDataError, SeedrankError, StorageError
+from seedrank.io.retried_stream import RetriedStream
 from seedrank.io.uri import InputFile
+from seedrank.redaction import without_credentials
 
 # Budget of the columns of one batch, for rows that hold long lists or texts.
 BATCH_BYTES = 64 << 20
@@ -100,7 +102,7 @@ class _Opened:
         self._stream: Any = None
 
     def __enter__(self) -> pq.ParquetFile:
-        self._stream = None if self._file.is_local else self._file.filesystem.open(self._file.path, "rb")
+        self._stream = None if self._file.is_local else RetriedStream(self._file)
         # Streams of 8 MiB instead of whole column chunks: a row group may be larger than the memory.
         self._parquet = pq.ParquetFile(
             self._file.path if self._stream is None else self._stream,
@@ -126,6 +128,8 @@ class _Translated:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, SeedrankError):
+            return
         # Arrow reports damage as ArrowInvalid, or as an OSError that no system call stands behind.
         if isinstance(error, pa.ArrowException) or (isinstance(error, OSError) and error.errno is None):
             raise InputDataError(
@@ -133,11 +137,9 @@ class _Translated:
                 expected="a complete Parquet file",
                 fix="it is truncated, damaged, or not Parquet at all: write it again",
             ) from error
-        if isinstance(error, OSError) or (
-            isinstance(error, Exception) and not self._file.is_local and not isinstance(error, InputDataError)
-        ):
+        if isinstance(error, OSError) or (isinstance(error, Exception) and not self._file.is_local):
             raise StorageError(
                 f"{self._file.uri} cannot be read ({type(error).__name__}: {error})",
                 expected="permission to read it, and a storage that answers",
                 fix="check permissions, credentials and network, then run the same command again",
-            ) from error
+            ) from without_credentials(error)

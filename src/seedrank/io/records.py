@@ -6,9 +6,12 @@ Each is one frozen model; what a file holds beyond it is refused when it is read
 
 from __future__ import annotations
 
+import json
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from seedrank.redaction import redacted, redacted_values
 
 RUN_SCHEMA_VERSION = 1
 
@@ -169,3 +172,10 @@ class RunManifest(_Record):
     )
     peak_memory_bytes: int | None = None
     versions: dict[str, str] = {}
+
+    def to_json(self) -> str:
+        """Return the text of ``run.json``: indented, a newline at its end, no credential anywhere in it."""
+        text = self.model_dump_json(indent=2)
+        if redacted(text) != text:
+            text = json.dumps(redacted_values(json.loads(text)), indent=2, ensure_ascii=False)
+        return text + "\n"

@@ -19,14 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from seedrank.errors import ConfigError, InputDataError
 from seedrank.io.candidates import write_table
 from seedrank.io.files import (
     aside,
-    hash_file,
     publish,
     remove_tree,
     storage_errors,
@@ -34,6 +32,7 @@ from seedrank.io.files import (
     write_text_atomically,
 )
 from seedrank.io.graphstore import GraphStore
+from seedrank.io.part_files import file_damage, files_of, part_name
 from seedrank.io.records import PartRecord, RunManifest, StoredFile
 
 MANIFEST_FILE = "run.json"
@@ -56,6 +55,16 @@ class RunFolder:
 
     path: Path
     replaced: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """The folder as messages call it."""
+        return str(self.path)
+
+    @property
+    def url(self) -> None:
+        """None: the run is on this machine."""
+        return
 
     @property
     def candidates(self) -> Path:
@@ -98,25 +107,11 @@ class RunFolder:
 
     def damage(self, record: PartRecord) -> str:
         """Say what is wrong with the files of a part, which are read completely; "" if they are what was written."""
-        files = (
-            (self.candidates, record.candidates_file, record.candidates),
-            (self.queries, record.queries_file, sum(record.by_status.values())),
-        )
-        for folder, written, rows in files:
-            file = folder / part_name(record.part)
+        for folder, written, rows in files_of(record):
+            file = self.path / folder / part_name(record.part)
             with storage_errors(f"verifying {file}"):
-                if not file.is_file():
-                    return f"{file} is missing"
-                size = file.stat().st_size
-                if size != written.bytes:
-                    return f"{file} has {size} bytes instead of {written.bytes}"
-                if hash_file(file) != written.xxh3_128:
-                    return f"{file} has another content"
-                # The file is as it was written; the record may not be.
-                with pa.OSFile(str(file)) as stream:
-                    found = pq.read_metadata(stream).num_rows
-                if found != rows:
-                    return f"{file} has {found} rows instead of {rows}"
+                if found := file_damage(file, written, rows=rows, name=str(file)):
+                    return found
         return ""
 
     def keep_parts(self, parts: Iterable[int]) -> None:
@@ -128,6 +123,10 @@ class RunFolder:
                     if file.name not in kept:
                         file.unlink()
 
+    def graph_place(self, *, resuming: bool) -> Path:
+        """Where a graph store is built: aside, where an earlier one may stand until it is known to be the same."""
+        return self.staging / "graph" if resuming else self.graph
+
     def adopt_graph(self, store: GraphStore) -> GraphStore:
         """Move a graph store that was built in `staging` to its place, where an earlier one may stand."""
         with storage_errors(f"publishing the graph store {self.graph}"):
@@ -138,7 +137,7 @@ class RunFolder:
     def write_manifest(self, manifest: RunManifest) -> None:
         """Replace ``run.json``."""
         with storage_errors(f"writing {self.path / MANIFEST_FILE}"):
-            write_text_atomically(self.path / MANIFEST_FILE, manifest.model_dump_json(indent=2) + "\n")
+            write_text_atomically(self.path / MANIFEST_FILE, manifest.to_json())
 
     def discard_replaced(self) -> None:
         """Remove the earlier run that this one replaces."""
@@ -250,11 +249,6 @@ def recover_replaced(path: Path) -> None:
             _put_back(path)
 
 
-def part_name(part: int) -> str:
-    """Name of both files of a part."""
-    return f"part-{part:05d}.parquet"
-
-
 def read_manifest(path: Path) -> RunManifest:
     """Read ``run.json`` of a run folder.
 
@@ -266,11 +260,16 @@ def read_manifest(path: Path) -> RunManifest:
     try:
         return RunManifest.model_validate_json((path / MANIFEST_FILE).read_text(encoding="utf-8"))
     except (OSError, ValidationError) as error:
-        raise InputDataError(
-            f"{path} is not a run folder ({type(error).__name__} at {MANIFEST_FILE})",
-            expected="a folder that `seedrank score` wrote with this version",
-            fix="pass the --out of a score run",
-        ) from None
+        raise not_a_run(str(path), type(error).__name__) from None
+
+
+def not_a_run(name: str, reason: str) -> InputDataError:
+    """Return the error for a place without a manifest that can be understood."""
+    return InputDataError(
+        f"{name} is not a run folder ({reason} at {MANIFEST_FILE})",
+        expected="a folder that `seedrank score` wrote with this version",
+        fix="pass the --out of a score run",
+    )
 
 
 def check_run_replaceable(path: Path, *, overwrite: bool) -> None:

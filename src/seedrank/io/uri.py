@@ -20,6 +20,8 @@ from urllib.parse import unquote
 import fsspec
 
 from seedrank.errors import InputDataError, ResourceError, SeedrankError, StorageError
+from seedrank.io.retries import retried
+from seedrank.redaction import redacted, without_credentials
 
 PathLike = str | os.PathLike[str]
 Result = TypeVar("Result")
@@ -44,7 +46,7 @@ class InputFile:
     path : str
         Path as the file system wants it.
     uri : str
-        The name for messages and manifests: the absolute path of a local file, else the URL.
+        The name for messages and manifests: the absolute path of a local file, else the URL without credentials.
     size : int
         Bytes.
     partition : dict[str, str | None]
@@ -111,7 +113,7 @@ def find_files(source: PathLike | Sequence[PathLike], *, what: str) -> list[Inpu
 
 
 def _find_one(source: str, what: str) -> list[InputFile]:
-    filesystem, path = _open_filesystem(source, what)
+    filesystem, path = open_filesystem(source, what)
     # A listing cached by an earlier step would hide what was written since.
     filesystem.invalidate_cache()
     info = _guard(source, what, filesystem, lambda: _info(filesystem, path))
@@ -129,7 +131,18 @@ def _find_one(source: str, what: str) -> list[InputFile]:
     return [_input_file(filesystem, info, what)]
 
 
-def _open_filesystem(source: str, what: str) -> tuple[Any, str]:
+def open_filesystem(source: str, what: str) -> tuple[Any, str]:
+    """Return the file system of a path or URL, and the path as it wants it.
+
+    Raises
+    ------
+    InputDataError
+        The name is not UTF-8.
+    ResourceError
+        A package is missing, or the protocol is unknown.
+    StorageError
+        The file system could not be made.
+    """
     protocol = source.split("://", 1)[0] if "://" in source else "file"
     try:
         source.encode()
@@ -147,7 +160,7 @@ def _open_filesystem(source: str, what: str) -> tuple[Any, str]:
             f"{what}: {source} cannot be reached ({error})",
             expected="a storage that answers",
             fix="check the URL, credentials and network, then run the same command again",
-        ) from error
+        ) from without_credentials(error)
     except ImportError as error:
         extra = _EXTRAS.get(protocol)
         raise ResourceError(
@@ -165,20 +178,21 @@ def _open_filesystem(source: str, what: str) -> tuple[Any, str]:
 
 
 def _guard(source: str, what: str, filesystem: Any, action: Callable[[], Result]) -> Result:
-    """Run a listing; what the storage raises becomes a StorageError."""
+    """Run a listing, on other storages than disks several times if need be; what they raise becomes a StorageError."""
+    on_disk = isinstance(filesystem, fsspec.get_filesystem_class("file"))
     try:
-        return action()
+        return action() if on_disk else retried(action, what=f"listing {source}")
     except SeedrankError:
         raise
     except Exception as error:
         # Object-store clients raise classes of their own; a local file system raises OSError only.
-        if not isinstance(error, OSError) and isinstance(filesystem, fsspec.get_filesystem_class("file")):
+        if not isinstance(error, OSError) and on_disk:
             raise
         raise StorageError(
             f"{what}: {source} cannot be listed ({type(error).__name__}: {error})",
             expected="permission to list and read it, and a storage that answers",
             fix="check permissions, credentials and network, then run the same command again",
-        ) from error
+        ) from without_credentials(error)
 
 
 def _info(filesystem: Any, path: str) -> dict[str, Any] | None:
@@ -281,7 +295,8 @@ def _input_file(filesystem: Any, info: dict[str, Any], what: str) -> InputFile:
     path = str(info["name"])
     file = InputFile(filesystem, path, path, int(info["size"] or 0), _partition(path))
     if not file.is_local:
-        file = InputFile(filesystem, path, str(filesystem.unstrip_protocol(path)), file.size, file.partition)
+        name = redacted(str(filesystem.unstrip_protocol(path)))
+        file = InputFile(filesystem, path, name, file.size, file.partition)
     if file.size == 0:
         raise InputDataError(
             f"{what}: {file.uri} has zero bytes",

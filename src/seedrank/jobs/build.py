@@ -14,6 +14,7 @@ import pyarrow as pa
 from seedrank._version import __version__
 from seedrank.config import BuildOptions, make_options
 from seedrank.io.edges import EdgeColumns, EdgeList, read_edges
+from seedrank.io.files import remove_tree, storage_errors
 from seedrank.io.graphstore import (
     GraphStore,
     StoredRows,
@@ -22,17 +23,21 @@ from seedrank.io.graphstore import (
     write_graph_store,
 )
 from seedrank.io.ids import match_ids
+from seedrank.io.lease import leased
 from seedrank.io.lock import locked
 from seedrank.io.nodes import NodeTable, read_nodes
-from seedrank.jobs.locations import check_output_apart, local_output
+from seedrank.io.objects import ObjectFolder, object_folder
+from seedrank.io.remote_graph import check_graph_replaceable, keep_copy, put_graph_store
+from seedrank.jobs.locations import check_objects_apart, check_output_apart, local_output, remote_url
 from seedrank.jobs.progress import Stopwatch
+from seedrank.jobs.work_dir import work_folder
 from seedrank.kernels.adjacency import Adjacency, build_adjacency
 from seedrank.keywords import BuildKeywords
 
 log = logging.getLogger(__name__)
 
-#: Build options that shape the graph; ``overwrite`` does not.
-GRAPH_OPTIONS = tuple(name for name in BuildOptions.model_fields if name != "overwrite")
+#: Build options that shape the graph; where it is put does not.
+GRAPH_OPTIONS = tuple(name for name in BuildOptions.model_fields if name not in ("overwrite", "work_dir"))
 
 
 def build(
@@ -48,8 +53,9 @@ def build(
     ----------
     edges : path, glob, URL, list of these, or any object with ``__arrow_c_stream__``
         Rows (src, dst[, weight][, type]), directed src → dst.
-    out : path
-        The folder to write. It must not exist, or hold an earlier graph store under ``overwrite=True``.
+    out : path or URL
+        The folder to write, or a prefix of an object store. It must not exist, or hold an earlier graph store under
+        ``overwrite=True``.
     nodes : like ``edges``, optional
         Rows (id[, type][, …]): isolated nodes, node types, attributes.
     **options
@@ -72,11 +78,35 @@ def run_build(
     edges: Any, *, out: str | os.PathLike[str], nodes: Any, options: BuildOptions, stopwatch: Stopwatch
 ) -> GraphStore:
     """`build` with validated options."""
+    read = {"the edge list": edges, "the node table": nodes}
+    url = remote_url(out)
+    if url is not None:
+        objects = object_folder(url, what="--out")
+        check_objects_apart(objects, read)
+        return _build_and_put(objects, edges=edges, nodes=nodes, options=options, stopwatch=stopwatch)
     path = local_output(out)
-    check_output_apart(path, {"the edge list": edges, "the node table": nodes})
+    check_output_apart(path, read)
     with locked(path):
         recover_graph_store(path)
         return build_store(path, edges=edges, nodes=nodes, options=options, stopwatch=stopwatch)
+
+
+def _build_and_put(
+    objects: ObjectFolder, *, edges: Any, nodes: Any, options: BuildOptions, stopwatch: Stopwatch
+) -> GraphStore:
+    """Build a store in the work folder, put its files below a prefix, and keep the copy for who scores it here."""
+    cache = work_folder(options.work_dir)
+    with leased(objects) as lease:
+        check_graph_replaceable(objects, overwrite=options.overwrite)
+        place = cache / "builds" / lease.holder
+        try:
+            store = build_store(place, edges=edges, nodes=nodes, options=options, stopwatch=stopwatch)
+            with stopwatch.stage("put_graph"):
+                put_graph_store(store, lease)
+            return keep_copy(store, objects, cache=cache)
+        finally:
+            with storage_errors(f"removing {place}"):
+                remove_tree(place)
 
 
 def build_store(path: Path, *, edges: Any, nodes: Any, options: BuildOptions, stopwatch: Stopwatch) -> GraphStore:

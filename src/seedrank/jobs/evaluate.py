@@ -174,7 +174,7 @@ def _parsed(text: str) -> _Metric:
 
 def _target(per_query: str | os.PathLike[str], run: Run, gold: Any, *, overwrite: bool) -> Path:
     path = local_output(per_query)
-    check_output_apart(path, {"the run": run.path, "the gold": gold})
+    check_output_apart(path, {"the run": run.url or run.path, "the gold": gold})
     if path.is_dir() or (path.exists() and not overwrite):
         raise ConfigError(
             f"--per-query {path} exists already",
@@ -192,7 +192,7 @@ def _query_ids(run: Run) -> pa.Array:
 
 def _judged(table: HitTable, known: pa.Array, run: Run) -> _Gold:
     """Keep the gold of the run's queries: distinct pairs of positive relevance, each with its highest."""
-    place = "query_id of the gold", f"query_id of {run.path}"
+    place = "query_id of the gold", f"query_id of {run.name}"
     in_run = match_ids(table.query_ids, known, wanted_place=place[0], known_place=place[1]) >= 0
     kept = (table.node >= 0) & (table.weight > 0) & in_run[table.query]
     query, node, gain = table.query[kept].astype(np.int64), table.node[kept].astype(np.int64), table.weight[kept]
@@ -203,7 +203,7 @@ def _judged(table: HitTable, known: pa.Array, run: Run) -> _Gold:
     places, query = np.unique(query, return_inverse=True)
     if not len(places):
         raise InputDataError(
-            f"no query of {run.path} has gold",
+            f"no query of {run.name} has gold",
             expected="rows (query_id, node_id) of the run's queries",
             fix="check that the gold has the query ids of the run",
         )
@@ -245,7 +245,7 @@ def _candidates(run: Run, gold: _Gold, *, several: bool) -> Iterator[tuple[npt.N
         node = match_ids(
             _plain(batch["node_id"]),
             gold.node_ids,
-            wanted_place=f"node_id of {run.path}",
+            wanted_place=f"node_id of {run.name}",
             known_place="node_id of the gold",
         )
         kept = (query >= 0) & (node >= 0)

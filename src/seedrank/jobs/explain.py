@@ -45,6 +45,7 @@ def explain(
     queries: Any = None,
     query_info: Any = None,
     exclude: Any = None,
+    work_dir: str | None = None,
 ) -> Explanation:
     """Explain the place of a node among the candidates of a query of a finished run.
 
@@ -53,7 +54,7 @@ def explain(
 
     Parameters
     ----------
-    run : path
+    run : path or URL
         The run folder.
     query, node : int or str
         Ids; an integer id may be given by its digits.
@@ -61,6 +62,8 @@ def explain(
         Which result of a run with several restart probabilities.
     queries, query_info, exclude : as for `seedrank.score`, optional
         The inputs of the run, when they have moved or were tables in memory.
+    work_dir : path, optional
+        Local folder for the copy of a graph store that is at a URL.
 
     Returns
     -------
@@ -76,11 +79,11 @@ def explain(
     opened = open_run(run)
     options = recorded_options(opened.manifest)
     row = _row_of(restart, options)
-    store = recorded_store(opened)
+    store = recorded_store(opened, work_dir=work_dir)
     query_set = recorded_queries(
         opened, store, options, JobInputs(queries=queries, query_info=query_info, exclude=exclude)
     )
-    asked = _position(query, query_set.query_ids, what="query", place=f"the hits of {opened.path}")
+    asked = _position(query, query_set.query_ids, what="query", place=f"the hits of {opened.name}")
     target = _target(node, query_set.space)
     if not query_set.valid[asked]:
         raise InputDataError(

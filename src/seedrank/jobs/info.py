@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any
 
 from seedrank._version import __version__
-from seedrank.io.graphstore import FORMAT_VERSION
+from seedrank.io.graph_facts import FORMAT_VERSION
 from seedrank.io.records import RUN_SCHEMA_VERSION
 from seedrank.jobs.prepare import memory_budget
 from seedrank.jobs.resources import available_memory

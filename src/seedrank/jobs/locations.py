@@ -10,8 +10,11 @@ from typing import Any
 import fsspec
 
 from seedrank.errors import ConfigError
+from seedrank.io.objects import ObjectFolder
+from seedrank.io.uri import open_filesystem
 
-_MAGIC = frozenset("*?[")
+#: Characters of patterns.
+MAGIC = frozenset("*?[")
 _LOCAL_PROTOCOLS = ("file", "local")
 
 
@@ -25,14 +28,18 @@ def local_path(source: str | os.PathLike[str]) -> Path | None:
     return Path(fsspec.core.url_to_fs(text)[1])
 
 
+def remote_url(source: str | os.PathLike[str]) -> str | None:
+    """Return the URL that names something on another storage; None for a path or URL of this machine."""
+    return os.fspath(source) if local_path(source) is None else None
+
+
 def local_output(out: str | os.PathLike[str]) -> Path:
-    """Return the output path, refusing URLs. Links are followed: the folder itself may be moved aside.
+    """Return the output path of this machine. Links are followed: the folder itself may be moved aside.
 
     Raises
     ------
     ConfigError
-        ``out`` is a URL: this version writes to local folders only. Or its name is not UTF-8, which run.json could
-        not tell.
+        ``out`` is a URL of another storage, or its name is not UTF-8, which run.json could not tell.
     """
     text = os.fspath(out)
     try:
@@ -83,7 +90,7 @@ def _local_paths(source: Any) -> Iterator[tuple[Path, bool]]:
         if path is None:
             return
         parts = path.parts
-        fixed = next((i for i, part in enumerate(parts) if _MAGIC & set(part)), len(parts))
+        fixed = next((i for i, part in enumerate(parts) if MAGIC & set(part)), len(parts))
         if fixed == len(parts) or path.exists():
             yield path, False
         elif "**" in parts[fixed:]:
@@ -92,3 +99,42 @@ def _local_paths(source: Any) -> Iterator[tuple[Path, bool]]:
             # A flat pattern reads files of one level: only those files count, not their folder.
             for match in Path(*parts[:fixed]).glob("/".join(parts[fixed:])):
                 yield match, False
+
+
+def check_objects_apart(out: ObjectFolder, inputs: Mapping[str, Any]) -> None:
+    """Refuse an output prefix that is, contains or lies inside an input of the same storage.
+
+    Raises
+    ------
+    ConfigError
+        With both named; nothing has been touched.
+    """
+    if not out.path:
+        raise ConfigError(
+            f"--out {out.url} names no bucket",
+            expected="a bucket or container and a prefix, such as s3://bucket/runs/tonight",
+            fix="complete --out",
+        )
+    for name, source in inputs.items():
+        for path, recursive in _remote_paths(source, out):
+            inside = out.path.startswith(path + "/") and recursive
+            if path == out.path or path.startswith(out.path + "/") or inside:
+                raise ConfigError(
+                    f"--out {out.url} and {name} {out.filesystem.unstrip_protocol(path)} overlap",
+                    expected="an output that is apart from every input",
+                    fix="choose another --out; nothing was changed",
+                )
+
+
+def _remote_paths(source: Any, out: ObjectFolder) -> Iterator[tuple[str, bool]]:
+    """Yield (path, whether everything below it is read) of each path of a source on the storage of the output."""
+    if isinstance(source, (list, tuple)):
+        for item in source:
+            yield from _remote_paths(item, out)
+    elif isinstance(source, (str, os.PathLike)) and (url := remote_url(source)) is not None:
+        filesystem, path = open_filesystem(url, "--out")
+        if type(filesystem) is not type(out.filesystem):
+            return
+        parts = path.rstrip("/").split("/")
+        fixed = next((i for i, part in enumerate(parts) if MAGIC & set(part)), len(parts))
+        yield "/".join(parts[:fixed]), fixed == len(parts) or "**" in parts[fixed:]

@@ -43,7 +43,7 @@ def record_inputs(manifest: RunManifest, store: GraphStore, query_set: QuerySet,
     Parameters
     ----------
     manifest, store, query_set : what is written to, and what about.
-    place : where the store stands when the run has begun.
+    place : where the store stands when the run has begun; a store of a URL is recorded by that.
     built : whether it was built in this run.
     """
     manifest.inputs = dict(query_set.records)
@@ -59,7 +59,7 @@ def record_inputs(manifest: RunManifest, store: GraphStore, query_set: QuerySet,
     graph_files = [file for files in facts.inputs.values() for file in files]
     manifest.inputs = {"graph": InputRecord(files=graph_files, fingerprint=facts.fingerprint), **manifest.inputs}
     manifest.graph = GraphRecord(
-        path=str(place.resolve()),
+        path=store.origin or str(place.resolve()),
         built_in_this_run=built,
         store_bytes=store.store_bytes,
         **{

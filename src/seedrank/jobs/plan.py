@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -15,8 +15,8 @@ from seedrank.io.no_graph import NoGraph
 from seedrank.io.query_ids import read_query_ids
 from seedrank.io.tables import TableInput
 from seedrank.jobs.build import read_nodes_input
+from seedrank.jobs.destination import earlier_run
 from seedrank.jobs.inputs import JobInputs
-from seedrank.jobs.locations import local_output
 from seedrank.jobs.manifest import new_manifest
 from seedrank.jobs.methods import check_method_options, method_requirements
 from seedrank.jobs.prepare import (
@@ -25,13 +25,12 @@ from seedrank.jobs.prepare import (
     check_run_output,
     check_store_options,
     memory_budget,
-    store_of,
     type_weights,
 )
 from seedrank.jobs.query_set import check_query_options, load_query_set
-from seedrank.jobs.resume import run_to_go_on_with
 from seedrank.jobs.returnable import filtered_nodes
 from seedrank.jobs.run_key import have_same_options
+from seedrank.jobs.stores import store_of
 from seedrank.keywords import ScoreKeywords
 
 #: Memory of the interpreter and its libraries, and what one part holds before it is written.
@@ -121,6 +120,11 @@ def run_plan(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options: 
     check_method_options(options, inputs.graph)
     check_query_options(inputs, options)
     check_run_output(out, inputs, options)
+    # Of a store at a URL its facts suffice, unless nodes are asked for what they are.
+    asked = (options.where, options.require, options.include_glob, options.exclude_glob, options.no_tests)
+    fetch = options.method == "auto" or any(asked) or bool(options.node_type)
+    store = store_of(inputs.graph, work_dir=options.work_dir, fetch=fetch)
+    inputs = inputs if store is None else replace(inputs, graph=store)
     size = _graph_size(inputs.graph, nodes=inputs.nodes, options=options)
     hits, query_count, plans = _query_size(inputs, nodes_of_type=size.nodes_of_type, options=options)
     needs = method_requirements(options, size.nodes)
@@ -233,6 +237,6 @@ def _query_size(
 
 
 def _parts_there(out: str | os.PathLike[str] | None, options: ScoreOptions) -> int:
-    earlier = None if out is None else run_to_go_on_with(local_output(out), options)
+    earlier = None if out is None else earlier_run(out, options)
     same = earlier is not None and have_same_options(earlier, new_manifest(options, {}))
     return len(earlier.parts) if earlier is not None and same else 0

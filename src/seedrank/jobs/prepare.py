@@ -11,15 +11,18 @@ import numpy.typing as npt
 
 from seedrank.config import BuildOptions, ScoreOptions
 from seedrank.errors import ConfigError, InputDataError, ResourceError
-from seedrank.io.graphstore import GraphStore, StoredRows, is_graph_store, open_graph_store
+from seedrank.io.graphstore import GraphStore, StoredRows
 from seedrank.io.no_graph import NoGraph
+from seedrank.io.objects import object_folder
+from seedrank.io.run_objects import check_objects_replaceable
 from seedrank.io.runfolder import check_run_replaceable
 from seedrank.jobs.build import GRAPH_OPTIONS, build_store
 from seedrank.jobs.inputs import JobInputs
-from seedrank.jobs.locations import check_output_apart, local_output, local_path
+from seedrank.jobs.locations import check_objects_apart, check_output_apart, local_output, remote_url
 from seedrank.jobs.outcome import Requirements
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.resources import DEFAULT_SHARE, available_memory
+from seedrank.jobs.stores import store_of
 from seedrank.kernels.adjacency import Adjacency
 from seedrank.kernels.block_size import choose_block_size
 
@@ -34,26 +37,20 @@ def check_run_output(out: str | os.PathLike[str] | None, inputs: JobInputs, opti
     """
     if out is None:
         return
+    replacing = options.overwrite or options.resume == "auto"
+    read = {
+        name: source.origin or source.path if isinstance(source, GraphStore) else source
+        for name, source in inputs.by_description().items()
+    }
+    url = remote_url(out)
+    if url is not None:
+        objects = object_folder(url, what="--out")
+        check_objects_apart(objects, read)
+        check_objects_replaceable(objects, overwrite=replacing)
+        return
     path = local_output(out)
-    check_output_apart(
-        path,
-        {
-            name: source.path if isinstance(source, GraphStore) else source
-            for name, source in inputs.by_description().items()
-        },
-    )
-    check_run_replaceable(path, overwrite=options.overwrite or options.resume == "auto")
-
-
-def store_of(graph: Any) -> GraphStore | None:
-    """Return the graph store that a positional argument names, or None when it is an edge list."""
-    if isinstance(graph, GraphStore):
-        return graph
-    if isinstance(graph, (str, os.PathLike)):
-        path = local_path(graph)
-        if path is not None and is_graph_store(path):
-            return open_graph_store(path)
-    return None
+    check_output_apart(path, read)
+    check_run_replaceable(path, overwrite=replacing)
 
 
 def open_graph(
@@ -73,7 +70,7 @@ def open_graph(
     if inputs.graph is None:
         check_no_graph_options(nodes=inputs.nodes, options=options)
         return NoGraph(), False
-    store = store_of(inputs.graph)
+    store = store_of(inputs.graph, work_dir=options.work_dir)
     if store is None:
         values = {name: getattr(options, name) for name in options.model_fields_set & set(GRAPH_OPTIONS)}
         return build_store(

@@ -6,16 +6,29 @@ from typing import Any
 
 from seedrank.config import ScoreOptions, make_options
 from seedrank.errors import InputDataError
-from seedrank.io.graphstore import GraphStore, open_graph_store
+from seedrank.io.graphstore import GraphStore
 from seedrank.io.no_graph import NoGraph
 from seedrank.io.records import InputRecord, RunManifest
 from seedrank.jobs.inputs import QUERY_INPUTS, JobInputs
 from seedrank.jobs.query_set import QuerySet, load_query_set
 from seedrank.jobs.results import Run
+from seedrank.jobs.stores import open_graph
+from seedrank.redaction import HIDDEN
 
 #: Options that change no result; a run that is opened again has others.
 _NOT_OF_THE_RESULT = frozenset(
-    {"overwrite", "resume", "strict", "block_size", "memory_limit", "threads", "timeout_s", "deadline_s", "part_size"}
+    {
+        "overwrite",
+        "resume",
+        "strict",
+        "block_size",
+        "memory_limit",
+        "threads",
+        "timeout_s",
+        "deadline_s",
+        "part_size",
+        "work_dir",
+    }
 )
 
 
@@ -31,7 +44,7 @@ def recorded_options(manifest: RunManifest) -> ScoreOptions:
     )
 
 
-def recorded_store(run: Run) -> GraphStore:
+def recorded_store(run: Run, *, work_dir: str | None = None) -> GraphStore:
     """Open the graph store of a run; `NoGraph` for one that had none.
 
     Raises
@@ -44,14 +57,20 @@ def recorded_store(run: Run) -> GraphStore:
         return NoGraph()
     if record is None:
         raise InputDataError(
-            f"{run.path} names no graph: the run ended before it had one",
+            f"{run.name} names no graph: the run ended before it had one",
             expected="a run that delivered at least one part",
             fix="see state and error in run.json, then run score again",
         )
-    store = open_graph_store(record.path)
+    if HIDDEN in record.path:
+        raise InputDataError(
+            f"the graph store {record.path} was given with credentials, which run.json does not keep",
+            expected="a URL without credentials, and these in the environment",
+            fix="run score again with such a URL",
+        )
+    store = open_graph(record.path, work_dir=work_dir)
     if store.facts.fingerprint != record.fingerprint:
         raise InputDataError(
-            f"the graph store {record.path} is not the one that {run.path} used: its fingerprint differs",
+            f"the graph store {record.path} is not the one that {run.name} used: its fingerprint differs",
             expected=f"fingerprint {record.fingerprint}",
             fix="restore the store, or run score again",
         )
@@ -81,7 +100,7 @@ def recorded_queries(run: Run, store: GraphStore, options: ScoreOptions, moved: 
     for name, record in query_set.records.items():
         if name not in inputs or record.fingerprint != inputs[name].fingerprint:
             raise InputDataError(
-                f"{name}: the content is not the one that {run.path} used: its fingerprint differs",
+                f"{name}: the content is not the one that {run.name} used: its fingerprint differs",
                 expected=f"fingerprint {inputs[name].fingerprint}" if name in inputs else f"a run with {name}",
                 fix="restore the files, or run score again",
             )
@@ -94,8 +113,14 @@ def _files(record: InputRecord | None, name: str, run: Run) -> list[str] | None:
     uris = [file.uri for file in record.files]
     if any(uri.endswith(" in memory)") for uri in uris):
         raise InputDataError(
-            f"{name} was a table in memory, which {run.path} cannot read again",
+            f"{name} was a table in memory, which {run.name} cannot read again",
             expected=f"the same {name} once more",
             fix=f"pass {name}=TABLE to seedrank.explain",
+        )
+    if any(HIDDEN in uri for uri in uris):
+        raise InputDataError(
+            f"{name} were read from a URL with credentials, which run.json does not keep",
+            expected=f"the same {name} once more",
+            fix=f"pass {name}=URL to seedrank.explain (--{name} URL)",
         )
     return uris

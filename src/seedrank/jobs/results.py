@@ -14,14 +14,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seedrank.errors import InputDataError
+from seedrank.io.objects import object_folder
+from seedrank.io.part_files import files_of, part_name
 from seedrank.io.records import RunManifest
-from seedrank.io.runfolder import read_manifest
+from seedrank.io.retried_stream import RetriedStream
+from seedrank.io.run_objects import read_objects_manifest
+from seedrank.io.runfolder import not_a_run, read_manifest
+from seedrank.io.uri import InputFile
+from seedrank.jobs.locations import local_path, remote_url
+from seedrank.redaction import redacted
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[pq.ParquetFile]:
+def _opened(file: Path | InputFile) -> Iterator[pq.ParquetFile]:
     # A stream, not a name: Arrow takes a relative name such as "run:2024/…" for a URL.
-    with pa.OSFile(str(file)) as stream, pq.ParquetFile(stream) as part:
+    stream = RetriedStream(file) if isinstance(file, InputFile) else pa.OSFile(str(file))
+    with stream, pq.ParquetFile(stream) as part:
         yield part
 
 
@@ -31,14 +39,29 @@ class ResultTable:
 
     pyarrow, polars, pandas and DuckDB take the object itself (``__arrow_c_stream__``); parts are streamed, so the
     table may be larger than memory.
+
+    Attributes
+    ----------
+    folder : Path
+        The folder of the parts; of a run on an object store its path there.
+    objects : tuple of InputFile or None
+        The parts of a run on an object store, as its manifest lists them.
     """
 
     folder: Path
+    objects: tuple[InputFile, ...] | None = None
 
     @property
     def files(self) -> list[Path]:
         """The part files in order; `InputDataError` for a run that failed before its first part."""
-        files = sorted(self.folder.glob("part-*.parquet"), key=lambda file: (len(file.name), file.name))
+        return [Path(part.path) if isinstance(part, InputFile) else part for part in self._parts()]
+
+    def _parts(self) -> list[Path] | list[InputFile]:
+        files: list[Path] | list[InputFile]
+        if self.objects is None:
+            files = sorted(self.folder.glob("part-*.parquet"), key=lambda file: (len(file.name), file.name))
+        else:
+            files = list(self.objects)
         if not files:
             raise InputDataError(
                 f"{self.folder} has no parts",
@@ -56,25 +79,19 @@ class ResultTable:
         InputDataError
             The run ended before its first part.
         """
-        if not self.files:
-            raise InputDataError(
-                f"{self.folder} holds no part",
-                expected="a run that got as far as its first part",
-                fix="see state and error in run.json, then run score again",
-            )
-        with _opened(self.files[0]) as part:
+        with _opened(self._parts()[0]) as part:
             return part.schema_arrow
 
     def __len__(self) -> int:
         rows = 0
-        for file in self.files:
+        for file in self._parts():
             with _opened(file) as part:
                 rows += part.metadata.num_rows
         return rows
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Record batches, part by part; of some columns, or of all."""
-        for file in self.files:
+        for file in self._parts():
             with _opened(file) as part:
                 yield from part.iter_batches(columns=None if columns is None else list(columns))
 
@@ -104,38 +121,73 @@ class Run:
     Attributes
     ----------
     path : Path
-        The folder.
+        The folder; of a run on an object store its path there, beside `url`.
+    url : str or None
+        Where a run on an object store is.
     already_done : bool
         Whether `seedrank.score` found it finished and computed nothing.
     """
 
     path: Path
+    url: str | None = None
     already_done: bool = False
+
+    @property
+    def name(self) -> str:
+        """The path, or the URL without credentials, for messages."""
+        return redacted(self.url or str(self.path))
 
     @property
     def candidates(self) -> ResultTable:
         """The result: one row per (query, rank)."""
-        return ResultTable(self.path / "candidates")
+        return self._table("candidates")
 
     @property
     def queries(self) -> ResultTable:
         """What happened: one row per query."""
-        return ResultTable(self.path / "queries")
+        return self._table("queries")
 
     @cached_property
     def manifest(self) -> RunManifest:
         """``run.json``."""
-        return read_manifest(self.path)
+        if self.url is None:
+            return read_manifest(self.path)
+        objects = object_folder(self.url, what="the run")
+        manifest = read_objects_manifest(objects)
+        if manifest is None:
+            raise not_a_run(objects.url, "FileNotFoundError")
+        return manifest
+
+    def _table(self, name: str) -> ResultTable:
+        if self.url is None:
+            return ResultTable(self.path / name)
+        objects = object_folder(self.url, what="the run")
+        return ResultTable(
+            self.path / name,
+            tuple(
+                objects.file(f"{folder}/{part_name(record.part)}", size=written.bytes)
+                for record in self.manifest.parts
+                for folder, written, _ in files_of(record)
+                if folder == name
+            ),
+        )
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:
-    """Open a run folder for reading.
+    """Open a run folder for reading, or a run on an object store by its URL.
 
     Raises
     ------
     InputDataError
         ``path`` is not a run folder of this version.
+    StorageError
+        The URL cannot be read.
     """
-    run = Run(Path(path))
+    url = remote_url(path)
+    if url is not None:
+        run = Run(Path(object_folder(url, what="the run").path), url=url)
+    else:
+        local = local_path(path) if "://" in os.fspath(path) else None
+        run = Run(local or Path(path))
     _ = run.manifest
     return run

@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
+from collections.abc import Callable
 
-from seedrank.config import ScoreOptions
 from seedrank.errors import ConfigError, InputDataError
 from seedrank.io.records import PartRecord, RunManifest
-from seedrank.io.runfolder import RunFolder, check_run_replaceable, has_parts, read_manifest
+from seedrank.io.run_store import RunStore
 
 log = logging.getLogger(__name__)
 
 
-def run_to_go_on_with(path: Path, options: ScoreOptions) -> RunManifest | None:
-    """Return the manifest of the run that stands at a path, or None where a run has to begin from nothing.
+def run_to_go_on_with(name: str, read: Callable[[], RunManifest | None]) -> RunManifest:
+    """Return the manifest of the run that stands at a place where there are parts.
+
+    Parameters
+    ----------
+    name : the place, for the message.
+    read : reads the manifest.
 
     Raises
     ------
     ConfigError
-        There are parts, but nothing that can be read says of which run.
+        Nothing that can be read says of which run the parts are.
     """
-    if options.overwrite or options.resume == "never" or not has_parts(path):
-        return None
-    check_run_replaceable(path, overwrite=True)
     try:
-        return read_manifest(path)
+        manifest = read()
     except InputDataError:
+        manifest = None
+    if manifest is None:
         raise ConfigError(
-            f"--out {path} holds the parts of a run, but its run.json cannot be read",
+            f"--out {name} holds the parts of a run, but its run.json cannot be read",
             expected="run.json as this version of seedrank writes it",
             fix="pass --overwrite to replace the run, or choose another --out",
-        ) from None
+        )
+    return manifest
 
 
-def intact_parts(folder: RunFolder, earlier: RunManifest) -> list[PartRecord]:
+def intact_parts(folder: RunStore, earlier: RunManifest) -> list[PartRecord]:
     """Return the parts that need not be computed again; every byte of their files is compared with what was written.
 
     Left out are damaged parts, those with queries that failed or that the deadline cut, and those that were published

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import xxhash
@@ -34,7 +33,7 @@ def run_key(manifest: RunManifest) -> str:
     return xxhash.xxh3_128_hexdigest(text.encode())
 
 
-def check_same_run(recorded: RunManifest, wanted: RunManifest, *, backend: str, path: Path) -> None:
+def check_same_run(recorded: RunManifest, wanted: RunManifest, *, backend: str, name: str) -> None:
     """Refuse to go on with a run that would have given other parts.
 
     Parameters
@@ -42,7 +41,7 @@ def check_same_run(recorded: RunManifest, wanted: RunManifest, *, backend: str, 
     recorded : the run that began.
     wanted : the run that would go on, with its inputs recorded.
     backend : the one that would compute.
-    path : the run folder, for the message.
+    name : the run folder, for the message.
 
     Raises
     ------
@@ -58,7 +57,7 @@ def check_same_run(recorded: RunManifest, wanted: RunManifest, *, backend: str, 
     ]
     if different:
         raise ConfigError(
-            f"--out {path} holds the parts of another run: " + "; ".join(different),
+            f"--out {name} holds the parts of another run: " + "; ".join(different),
             expected="the inputs and options that the run began with",
             fix="repeat its command to go on with it, pass --overwrite to replace it, or choose another --out",
         )

@@ -5,25 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from threading import Event
 from typing import Any, Unpack
 
 from seedrank.config import ScoreOptions, make_options
-from seedrank.errors import InterruptedRunError, SeedrankError, StorageError, Terminated
-from seedrank.io.lock import locked
-from seedrank.io.runfolder import create_run_folder, recover_replaced, reopen_run_folder
+from seedrank.errors import InterruptedRunError, SeedrankError, Terminated
 from seedrank.jobs.clock import Clock
+from seedrank.jobs.destination import destination
 from seedrank.jobs.inputs import JobInputs
-from seedrank.jobs.locations import local_output
 from seedrank.jobs.manifest import Origin
 from seedrank.jobs.methods import check_method_options
-from seedrank.jobs.prepare import check_run_output, store_of
+from seedrank.jobs.prepare import check_run_output
 from seedrank.jobs.progress import Reporter, Silent
 from seedrank.jobs.query_set import check_query_options
 from seedrank.jobs.resources import limited_threads
 from seedrank.jobs.results import Run
-from seedrank.jobs.resume import run_to_go_on_with
 from seedrank.jobs.score_job import ScoreJob
+from seedrank.jobs.stores import store_of
 from seedrank.keywords import ScoreKeywords
 
 
@@ -44,10 +43,11 @@ def score(
     Parameters
     ----------
     graph : GraphStore, path of a graph store, or an edge list (path, glob, URL, list, Arrow stream)
-        An edge list is built into ``out/graph`` first. ``method="fuse"`` and ``"semantic"`` need none.
-    out : path
-        The run folder. If it holds parts of the very same run, the run goes on; those of another one need
-        ``overwrite=True``.
+        An edge list is built into ``out/graph`` first. ``method="fuse"`` and ``"semantic"`` need none. All may be at
+        URLs.
+    out : path or URL
+        The run folder, or a prefix of an object store (``s3://``, ``gs://``, ``az://``, …). If it holds parts of the
+        very same run, the run goes on; those of another one need ``overwrite=True``.
     queries : path, glob, URL, list of these, or any object with ``__arrow_c_stream__``
         Hits: rows (query_id, node_id[, weight][, source][, rank]) or (query_id, seeds: list). Or pass
         ``all_nodes=TYPE``.
@@ -104,13 +104,11 @@ def run_score(
     check_method_options(options, inputs.graph)
     check_query_options(inputs, options)
     check_run_output(out, inputs, options)
-    store_of(inputs.graph)  # a damaged store is refused before an earlier run is replaced
+    # A damaged store is refused before an earlier run is replaced, and that of a URL is fetched once.
+    store = store_of(inputs.graph, work_dir=options.work_dir)
+    inputs = inputs if store is None else replace(inputs, graph=store)
     clock = Clock(timeout_s=options.timeout_s, deadline_s=options.deadline_s, cancel=cancel)
-    path = local_output(out)
-    with locked(path), limited_threads(options.threads):
-        recover_replaced(path)
-        earlier = run_to_go_on_with(path, options)
-        folder = create_run_folder(path, overwrite=options.overwrite) if earlier is None else reopen_run_folder(path)
+    with destination(out, options) as (folder, earlier), limited_threads(options.threads):
         job = ScoreJob(folder, earlier, options, origins, reporter or Silent(), clock)
         try:
             job.prepare(inputs)
@@ -119,7 +117,7 @@ def run_score(
         except BaseException as error:
             # The original error is what counts: a folder that cannot be written any more must not hide it.
             interrupted = isinstance(error, (KeyboardInterrupt, Terminated, InterruptedRunError))
-            with suppress(StorageError):
+            with suppress(SeedrankError):
                 job.give_up(
                     "interrupted" if interrupted else "failed",
                     error=str(error) if isinstance(error, SeedrankError) else repr(error),

@@ -13,7 +13,7 @@ from seedrank.config import ScoreOptions
 from seedrank.errors import IncompleteRunError
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import PartRecord, RunManifest
-from seedrank.io.runfolder import RunFolder
+from seedrank.io.run_store import RunStore
 from seedrank.jobs.blocks import BlockWidth, ScoredBlock, score_blocks
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.inputs import JobInputs
@@ -38,7 +38,7 @@ class ScoreJob:
 
     def __init__(
         self,
-        folder: RunFolder,
+        folder: RunStore,
         earlier: RunManifest | None,
         options: ScoreOptions,
         origins: Mapping[str, Origin],
@@ -71,7 +71,7 @@ class ScoreJob:
         self.store, built = open_graph(
             inputs,
             options=self.options,
-            build_in=self.folder.graph if self.earlier is None else self.folder.staging / "graph",
+            build_in=self.folder.graph_place(resuming=self.earlier is not None),
             stopwatch=watch,
         )
 
@@ -104,7 +104,7 @@ class ScoreJob:
         self._record_inputs(built=built)
         if self.options.backend == "auto" and earlier.backend is not None:
             self.options = self.options.model_copy(update={"backend": earlier.backend.name})
-        check_same_run(earlier, manifest, backend=self.options.backend, path=self.folder.path)
+        check_same_run(earlier, manifest, backend=self.options.backend, name=self.folder.name)
         with self.stopwatch.stage("verify_parts"):
             manifest.parts = intact_parts(self.folder, earlier)
         self._plan_parts()
@@ -174,10 +174,10 @@ class ScoreJob:
 
     def finish(self) -> Run:
         """Close the manifest, then mark success, or say what is incomplete."""
-        run = Run(self.folder.path, already_done=self.already_done)
+        run = Run(self.folder.path, url=self.folder.url, already_done=self.already_done)
         self.folder.remove_staging()
         if self.already_done:
-            log.info("already_done", extra={"path": str(run.path), "parts": len(self.manifest.parts)})
+            log.info("already_done", extra={"path": self.folder.name, "parts": len(self.manifest.parts)})
             return run
         wrong = self._not_as_wanted()
         self.close("incomplete" if wrong else "finished")
@@ -193,7 +193,7 @@ class ScoreJob:
             + (f"; failed queries by part: {', '.join(blocks[:10])}" if blocks else ""),
             expected="every query to end "
             + ("with status ok (--strict)" if self.options.strict else "without failure"),
-            fix=f"read the status column of {self.folder.queries} and the log; the finished parts are kept, "
+            fix=f"read the status column of {self.folder.name}/queries and the log; the finished parts are kept, "
             "_SUCCESS is not written" + ("; the same command computes failed parts again" if blocks else ""),
         )
 
@@ -204,8 +204,10 @@ class ScoreJob:
         self.folder.remove_staging()
         if self.begun:
             self.folder.discard_replaced()
-            self.folder.remove_unfinished()
-            self.close(state, error=error)
+            try:
+                self.folder.remove_unfinished()
+            finally:
+                self.close(state, error=error)
 
     def close(
         self, state: Literal["finished", "incomplete", "failed", "interrupted"], *, error: str | None = None

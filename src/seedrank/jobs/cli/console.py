@@ -22,6 +22,7 @@ from rich.progress import (
 )
 
 from seedrank.jobs.progress import Reporter
+from seedrank.redaction import redacted
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
@@ -61,7 +62,8 @@ def set_up_logging(*, log_format: str, verbose: bool, quiet: bool) -> None:
         last = [structlog.dev.ConsoleRenderer(colors=_colours(), exception_formatter=structlog.dev.plain_traceback)]
     formatter = structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=shared,
-        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
+        # The whole line is redacted, tracebacks and messages of libraries included.
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last, _without_credentials],
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
@@ -71,6 +73,10 @@ def set_up_logging(*, log_format: str, verbose: bool, quiet: bool) -> None:
         logger.handlers = [handler]
         logger.propagate = False
         logger.setLevel(logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO)
+
+
+def _without_credentials(_logger: Any, _method: str, line: Any) -> str:
+    return redacted(str(line))
 
 
 def make_reporter(*, log_format: str, quiet: bool) -> Reporter:

@@ -23,6 +23,7 @@ from seedrank.jobs.explanation import Explanation, ScoreTerm
 @input_option("--queries", help="The hits of the run, if they have moved (repeatable).")
 @input_option("--query-info", help="The query attributes of the run, if they have moved (repeatable).")
 @input_option("--exclude", help="The exclusions of the run, if they have moved (repeatable).")
+@click.option("--work-dir", help="Local folder for the copy of a graph store that is at a URL.")
 @click.option("--json", "as_json", is_flag=True, help="Print the explanation as JSON.")
 @console_options
 def command(
@@ -33,6 +34,7 @@ def command(
     queries: tuple[str, ...],
     query_info: tuple[str, ...],
     exclude: tuple[str, ...],
+    work_dir: str | None,
     *,
     as_json: bool,
     log_format: str,
@@ -52,6 +54,7 @@ def command(
         queries=one_or_many(queries),
         query_info=one_or_many(query_info),
         exclude=one_or_many(exclude),
+        work_dir=work_dir,
     )
     if as_json:
         echo_json(found.to_dict())

@@ -100,7 +100,7 @@ def _echo_summary(run: Run) -> None:
     assert manifest.backend is not None
     bounds = [part.largest_error_bound for part in manifest.parts if part.largest_error_bound is not None]
     echo_table(
-        f"run {run.path}",
+        f"run {run.name}",
         {
             "queries": manifest.queries.total,
             "status": manifest.queries.by_status,
