@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any, TypeVar
 
 import click
@@ -21,6 +21,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from seedrank.jobs.cli.printable import printable
 from seedrank.jobs.progress import Reporter
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
@@ -58,7 +59,8 @@ def set_up_logging(*, log_format: str, verbose: bool, quiet: bool) -> None:
     if log_format == "json":
         last: list[Any] = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     else:
-        last = [structlog.dev.ConsoleRenderer(colors=_colours(), exception_formatter=structlog.dev.plain_traceback)]
+        renderer = structlog.dev.ConsoleRenderer(colors=_colours(), exception_formatter=structlog.dev.plain_traceback)
+        last = [structlog.processors.format_exc_info, _printable, renderer]
     formatter = structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=shared,
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
@@ -141,6 +143,14 @@ class LineReporter:
 
     def finish(self) -> None:
         """Nothing is left to draw."""
+
+
+def _printable(logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Processor: values as they may be shown on a terminal; what is no text is shown by its ``repr``, which can be."""
+    for key, value in event.items():
+        if isinstance(value, str):
+            event[key] = printable(value, one_line=key not in ("event", "exception"))
+    return event
 
 
 def _colours() -> bool:
