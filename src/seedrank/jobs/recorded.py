@@ -15,6 +15,7 @@ from seedrank.jobs.results import Run
 #: Options that change no result; a run that is opened again has others.
 _NOT_OF_THE_RESULT = frozenset(
     {"overwrite", "resume", "strict", "block_size", "memory_limit", "threads", "timeout_s", "deadline_s", "part_size"}
+    | {"metrics_file"}
 )
 
 

@@ -17,6 +17,7 @@ from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.locations import local_output
 from seedrank.jobs.manifest import Origin
 from seedrank.jobs.methods import check_method_options
+from seedrank.jobs.metrics import check_metrics_file
 from seedrank.jobs.prepare import check_run_output, store_of
 from seedrank.jobs.progress import Reporter, Silent
 from seedrank.jobs.query_set import check_query_options
@@ -99,19 +100,21 @@ def run_score(
     origins: Mapping[str, Origin],
     reporter: Reporter | None = None,
     cancel: Event | None = None,
+    run_id: str | None = None,
 ) -> Run:
-    """`score` with validated options and the origin of each."""
+    """`score` with validated options and the origin of each; ``run_id`` is what the log calls this attempt."""
     check_method_options(options, inputs.graph)
     check_query_options(inputs, options)
     check_run_output(out, inputs, options)
     store_of(inputs.graph)  # a damaged store is refused before an earlier run is replaced
     clock = Clock(timeout_s=options.timeout_s, deadline_s=options.deadline_s, cancel=cancel)
     path = local_output(out)
+    check_metrics_file(options.metrics_file, path)
     with locked(path), limited_threads(options.threads):
         recover_replaced(path)
         earlier = run_to_go_on_with(path, options)
         folder = create_run_folder(path, overwrite=options.overwrite) if earlier is None else reopen_run_folder(path)
-        job = ScoreJob(folder, earlier, options, origins, reporter or Silent(), clock)
+        job = ScoreJob(folder, earlier, options, origins, reporter or Silent(), clock, run_id)
         try:
             job.prepare(inputs)
             folder.discard_replaced()

@@ -49,14 +49,19 @@ def console_options(command: CommandT) -> CommandT:
     return command
 
 
-def set_up_logging(*, log_format: str, verbose: bool, quiet: bool) -> None:
-    """Send the package's log records to stderr, as text or as one JSON object a line (UTC times)."""
+def set_up_logging(*, log_format: str, verbose: bool, quiet: bool, run_id: str | None = None) -> None:
+    """Send the package's log records to stderr, as text or as one JSON object a line (UTC times).
+
+    Every JSON object carries the id of the run, if there is one, so that the lines of many runs can be told apart.
+    """
     shared: list[Any] = [
         structlog.stdlib.add_log_level,
         structlog.stdlib.ExtraAdder(),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     if log_format == "json":
+        if run_id is not None:
+            shared.append(lambda logger, name, event: {**event, "run_id": run_id})
         last: list[Any] = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     else:
         renderer = structlog.dev.ConsoleRenderer(colors=_colours(), exception_formatter=structlog.dev.plain_traceback)
