@@ -23,6 +23,7 @@ _NOT_OF_THE_RESULT = frozenset(
         "strict",
         "block_size",
         "memory_limit",
+        "metrics_file",
         "threads",
         "timeout_s",
         "deadline_s",
