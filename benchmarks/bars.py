@@ -33,7 +33,18 @@ def bars(results: Path) -> Iterator[Bar]:
     """All bars whose results are there."""
     found = {
         name: _read(results / f"{name}.json")
-        for name in ("peers", "product", "convergence", "build", "scaling", "profile", "recall")
+        for name in (
+            "peers",
+            "product",
+            "convergence",
+            "build",
+            "scaling",
+            "profile",
+            "recall",
+            "startup",
+            "memory",
+            "row_groups",
+        )
     }
     if found["peers"]:
         yield from _peers(found["peers"], found["profile"])
@@ -49,6 +60,21 @@ def bars(results: Path) -> Iterator[Bar]:
             yield _at_most(f"build, {row['ids']} ids, over bare pyarrow", most, row["ratio"], found["build"], unit="x")
     if found["recall"]:
         yield from _recall(found["recall"])
+    if found["startup"]:
+        seconds = next(row["minimum"] for row in found["startup"]["rows"] if row["command"] == "seedrank --help")
+        yield _at_most("seedrank --help", 0.3, seconds, found["startup"], unit=" s")
+    if found["memory"]:
+        ratio = found["memory"]["score"]["ratio"]
+        yield _at_most("peak memory of score over graph + 2 blocks + 500 MB", 1, ratio, found["memory"], unit="x")
+    if found["row_groups"]:
+        one = found["row_groups"]["one"]
+        yield _at_most(
+            f"build of {one['rows']:,} edges in one row group, peak memory over the graph store",
+            3,
+            one["ratio"],
+            found["row_groups"],
+            unit="x",
+        )
 
 
 def _read(file: Path) -> Document:

@@ -3,7 +3,8 @@
     python benchmarks/memory.py
     python benchmarks/memory.py --only score --score-scale 14 --score-edges 100000 --queries 50
 
-The data is synthetic (benchmarks/generate.py). Needs a POSIX system (``wait4``). Nothing is asserted.
+The data is synthetic (benchmarks/generate.py). Needs a POSIX system (``wait4``). Nothing is asserted. What was measured
+goes to ``results/memory.json``, unless it is one of the two only.
 
 This process imports no NumPy and generates nothing itself: a child's peak starts from the memory of the
 process that it was forked from.
@@ -20,6 +21,9 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from measure import write_results
 
 GENERATOR = Path(__file__).with_name("generate.py")
 
@@ -90,14 +94,22 @@ def seedrank(*arguments: str | Path) -> Usage:
     return measure([sys.executable, "-m", "seedrank", *map(str, arguments), "--quiet"])
 
 
-def show(title: str, usage: Usage, formula: int, explanation: str) -> None:
-    """Print one measurement beside its formula, in MB (10**6 bytes)."""
+def show(title: str, usage: Usage, formula: int, explanation: str) -> dict[str, Any]:
+    """Print one measurement beside its formula, in MB (10**6 bytes), and return both."""
     ratio = usage.peak_bytes / formula
     print(f"{title}: peak {usage.peak_bytes / 1e6:,.0f} MB in {usage.seconds:.1f} s")
     print(f"    formula {formula / 1e6:,.0f} MB = {explanation}; measured / formula = {ratio:.2f}", flush=True)
+    return {
+        "what": title,
+        "peak_bytes": usage.peak_bytes,
+        "seconds": round(usage.seconds, 2),
+        "formula_bytes": formula,
+        "formula": explanation,
+        "ratio": round(ratio, 3),
+    }
 
 
-def bench_build(folder: Path, *, scale: int, edges: int) -> None:
+def bench_build(folder: Path, *, scale: int, edges: int) -> dict[str, Any]:
     """Measure `seedrank build` on an RMAT edge list of int64 ids without weights."""
     # A build of next to nothing has the fixed part: interpreter, libraries, buffers of the Parquet reader.
     generate("edges", folder / "few-edges.parquet", scale=1, rows=2)
@@ -106,7 +118,7 @@ def bench_build(folder: Path, *, scale: int, edges: int) -> None:
     usage = seedrank("build", folder / "build-edges.parquet", "--out", folder / "build-graph")
     ids = 1 << scale
     formula = BUILD_BYTES_PER_EDGE * edges + BUILD_BYTES_PER_ID * ids + fixed
-    show(
+    return show(
         f"build, {edges:,} edges",
         usage,
         formula,
@@ -114,7 +126,7 @@ def bench_build(folder: Path, *, scale: int, edges: int) -> None:
     )
 
 
-def bench_score(folder: Path, *, scale: int, edges: int, queries: int, memory_limit: str) -> None:
+def bench_score(folder: Path, *, scale: int, edges: int, queries: int, memory_limit: str) -> dict[str, Any]:
     """Measure `seedrank score`, ten iterations without early stop, on a graph with exactly 2**scale nodes."""
     generate("edges", folder / "edges.parquet", scale=scale, rows=edges)
     generate("nodes", folder / "nodes.parquet", scale=scale)
@@ -127,7 +139,7 @@ def bench_score(folder: Path, *, scale: int, edges: int, queries: int, memory_li
     )
     facts = run_facts(run)
     blocks = facts.block_bytes
-    show(
+    return show(
         f"score, {queries:,} queries, {facts.nodes:,} nodes, {facts.edges:,} edges",
         usage,
         facts.store_bytes + blocks + SCORE_OVERHEAD_BYTES,
@@ -150,16 +162,23 @@ def main() -> None:
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="seedrank-memory-", dir=chosen.work_dir) as name:
         folder = Path(name)
+        found = {}
         if chosen.only != "score":
-            bench_build(folder, scale=chosen.build_scale, edges=chosen.build_edges)
+            found["build"] = bench_build(folder, scale=chosen.build_scale, edges=chosen.build_edges)
         if chosen.only != "build":
-            bench_score(
+            found["score"] = bench_score(
                 folder,
                 scale=chosen.score_scale,
                 edges=chosen.score_edges,
                 queries=chosen.queries,
                 memory_limit=chosen.memory_limit,
             )
+    if not chosen.only:
+        parameters = {
+            name: getattr(chosen, name)
+            for name in ("build_scale", "build_edges", "score_scale", "score_edges", "queries", "memory_limit")
+        }
+        write_results("memory", parameters, found)
 
 
 if __name__ == "__main__":

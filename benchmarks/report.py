@@ -217,6 +217,36 @@ def recall(document: Document) -> Iterator[str]:
     yield from table(["graph", "method", "queries", "seconds", "paths", "seconds of paths"], rows)
 
 
+def startup(document: Document) -> Iterator[str]:
+    """One row per command."""
+    rows = [[row["command"], f"{row['minimum']:.3f}", f"{row['median']:.3f}"] for row in document["rows"]]
+    yield from table(["fresh process", "minimum, s", "median, s"], rows)
+
+
+def memory(document: Document) -> Iterator[str]:
+    """Peaks beside their formulas."""
+    rows = [
+        [row["what"], f"{row['peak_bytes'] / 1e6:,.0f}", f"{row['formula_bytes'] / 1e6:,.0f}", f"{row['ratio']:.2f}"]
+        for row in (document["build"], document["score"])
+    ]
+    yield from table(["command", "peak, MB", "formula, MB", "ratio"], rows)
+
+
+def row_groups(document: Document) -> Iterator[str]:
+    """One row per file."""
+    rows = [
+        [
+            f"{row['rows']:,} rows in {row['row_groups']:,}",
+            f"{row['peak_bytes'] / 1e6:,.0f}",
+            f"{row['store_bytes'] / 1e6:,.0f}",
+            f"{row['ratio']:.2f}",
+            f"{row['seconds']:.1f}",
+        ]
+        for row in (document["one"], document["thousand"], document["thousand_in_one"])
+    ]
+    yield from table(["row groups", "peak of build, MB", "graph store, MB", "ratio", "seconds"], rows)
+
+
 def fuzz(document: Document) -> Iterator[str]:
     """How many inputs ended how."""
     codes = ", ".join(f"{count:,} with {code}" for code, count in document["by_exit_code"].items())
@@ -235,6 +265,9 @@ SECTIONS: dict[str, tuple[str, Callable[[Document], Iterator[str]]]] = {
     "profile": ("Where the seconds of a job go", profile),
     "build": ("Building a graph store", build),
     "recall": ("Walks, traversals and paths", recall),
+    "startup": ("Start-up", startup),
+    "memory": ("Peak memory", memory),
+    "row_groups": ("Large and small row groups", row_groups),
     "fuzz": ("Inputs that should not be there", fuzz),
     "convergence": ("Products to an L1 error of 1e-6", convergence),
 }

@@ -2,7 +2,8 @@
 
     python benchmarks/startup.py --runs 20
 
-Prints minimum and median over runs in fresh processes. The bare interpreter is the floor.
+Prints minimum and median over runs in fresh processes, and writes them to ``results/startup.json``. The bare
+interpreter is the floor.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import statistics
 import subprocess
 import sys
 import time
+
+from measure import write_results
 
 COMMANDS = {
     "python -c pass": [sys.executable, "-c", "pass"],
@@ -36,9 +39,12 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10, help="runs of each command (default: %(default)s)")
     runs = parser.parse_args().runs
     print(f"{'command':<18}{'min s':>10}{'median s':>10}   ({runs} runs, Python {sys.version.split()[0]})")
+    rows = []
     for name, command in COMMANDS.items():
         seconds = wall_times(command, runs)
         print(f"{name:<18}{min(seconds):>10.3f}{statistics.median(seconds):>10.3f}")
+        rows.append({"command": name, "minimum": min(seconds), "median": statistics.median(seconds)})
+    write_results("startup", {"runs": runs}, {"rows": rows})
 
 
 if __name__ == "__main__":
