@@ -70,7 +70,7 @@ def test_restart_and_damping_are_one_setting() -> None:
         {"top_k": 0}, {"top_k": 2.5}, {"restart": 0}, {"restart": float("nan")}, {"damping": 1.0}, {"tolerance": -1},
         {"min_score": float("inf")}, {"direction": "up"}, {"dangling": "none"}, {"precision": "float16"},
         {"edge_type": "likes"}, {"type_weight": {"likes": -1}}, {"type_weight": {"likes": float("nan")}},
-        {"memory_limit": "much"}, {"block_size": 0}, {"backend": "gpu"}, {"method": "push"},
+        {"memory_limit": "much"}, {"block_size": 0}, {"backend": "tpu"}, {"method": "push"},
         {"max_hops": -1}, {"max_visited_nodes": 0}, {"walk_steps": 0}, {"random_seed": 2**64}, {"hop_decay": 0},
         {"hop_decay": 1.5}, {"neighbors_per_seed": 0}, {"timeout_s": 0}, {"deadline_s": float("inf")},
     ],

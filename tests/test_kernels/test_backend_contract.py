@@ -16,7 +16,7 @@ from seedrank.testing.parity import assert_scores_close
 from seedrank.testing.reference import reference_personalized_pagerank
 from seedrank.testing.toys import K2, TOYS, Edge, ToyGraph
 
-BACKENDS = ("scipy", "cpu")
+BACKENDS = ("scipy", "cpu", "gpu")
 
 
 def hub_edges(*, weighted: bool) -> list[Edge]:

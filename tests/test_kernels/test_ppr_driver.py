@@ -110,7 +110,7 @@ def test_case_55_a_backend_that_loses_mass_is_caught(spoil: float) -> None:
 @pytest.mark.parametrize(
     ("tolerance", "step"), [(1e-9, 3), (0.0, 8)], ids=["every step is measured", "the last two of nine are"]
 )
-@pytest.mark.parametrize("name", ["scipy", "cpu"])
+@pytest.mark.parametrize("name", ["scipy", "cpu", "gpu"])
 def test_case_2_forgotten_dangling_nodes_are_caught(name: str, tolerance: float, step: int) -> None:
     """A backend that takes the last node of a → b → c for one that passes its mass on: with step 3 it is lost."""
     graph = kernel_graph([("a", "b"), ("b", "c")])
@@ -154,8 +154,8 @@ def test_backend_is_resolved_by_name_only() -> None:
         assert resolve_backend(name) == BackendDecision(name, name, "asked for by name")
         assert create_backend(name).name == name
     assert create_backend("auto").name == "cpu"
-    with pytest.raises(ConfigError, match="'gpu' does not exist") as caught:
-        create_backend("gpu")
+    with pytest.raises(ConfigError, match="'tpu' does not exist") as caught:
+        create_backend("tpu")
     assert caught.value.exit_code == 2
 
 

@@ -19,7 +19,7 @@ from seedrank.testing.parity import assert_same_ranking, assert_scores_close
 from seedrank.testing.reference import reference_personalized_pagerank, reference_top_k
 from seedrank.testing.toys import Edge
 
-BACKENDS = ("scipy", "cpu")
+BACKENDS = ("scipy", "cpu", "gpu")
 DAMPING = 0.6
 KINDS = ("plain", "weighted", "typed", "typed and weighted")
 TYPE_WEIGHTS = {"x": 0.5, "y": 0.0, "z": 2.0}

@@ -74,7 +74,7 @@ def scores_of(graph: KernelGraph, result: BlockResult, row: int) -> dict[Any, fl
 @pytest.mark.parametrize("direction", ["out", "both"])
 @pytest.mark.parametrize("rule", ["seeds", "self", "uniform"])
 @pytest.mark.parametrize("dangling", [True, False], ids=["dangling", "regular"])
-@pytest.mark.parametrize("name", ["cpu", "scipy"])
+@pytest.mark.parametrize("name", ["cpu", "gpu", "scipy"])
 def test_each_matches_the_reference_within_its_bound(
     name: str, dangling: bool, rule: Any, direction: Direction, precision: Precision
 ) -> None:
@@ -117,7 +117,7 @@ def test_a_loose_tolerance_is_held_by_every_bound() -> None:
     assert max(tightness) > 0.05
 
 
-@pytest.mark.parametrize("name", ["cpu", "scipy"])
+@pytest.mark.parametrize("name", ["cpu", "gpu", "scipy"])
 def test_without_dangling_nodes_steps_and_bounds_are_those_of_a_run_alone(name: str) -> None:
     graph = kernel_graph(edges_of(dangling=False), nodes=NODES)
     backend = create_backend(name)

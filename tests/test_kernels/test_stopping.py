@@ -61,7 +61,7 @@ def test_a_certified_set_is_the_exact_one_and_costs_less(
         assert found == set(best[:10])
 
 
-@pytest.mark.parametrize("backend", ["cpu", "scipy"])
+@pytest.mark.parametrize("backend", ["cpu", "gpu", "scipy"])
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_case_20_a_tie_at_the_cut_is_tied(backend: str, precision: str) -> None:
     graph = kernel_graph([("A", leaf) for leaf in "bcdef"])

@@ -13,6 +13,7 @@ from seedrank.io.graph_facts import FORMAT_VERSION
 from seedrank.io.records import RUN_SCHEMA_VERSION
 from seedrank.jobs.prepare import memory_budget
 from seedrank.jobs.resources import available_memory
+from seedrank.kernels._gpu.probe import probe_device
 from seedrank.kernels.backend import resolve_backend
 
 
@@ -23,7 +24,8 @@ def info() -> dict[str, Any]:
     -------
     dict
         ``seedrank``, ``python``, ``libraries`` (base dependencies → version or None), ``machine`` (processors,
-        available memory, default memory budget in bytes), ``formats`` and ``backend`` (name, requested, reason).
+        available memory, default memory budget in bytes), ``formats``, ``backend`` (name, requested, reason) and
+        ``gpu`` (whether it is usable, what is wrong, what was learnt of it).
     """
     decision = resolve_backend("auto")
     return {
@@ -39,7 +41,18 @@ def info() -> dict[str, Any]:
         },
         "formats": {"graph_store": FORMAT_VERSION, "run": RUN_SCHEMA_VERSION},
         "backend": {"name": decision.name, "requested": decision.requested, "reason": decision.reason},
+        "gpu": _gpu(),
     }
+
+
+def _gpu() -> dict[str, Any]:
+    """What a GPU would have to say to ``--backend gpu``: whether it is usable, else why not."""
+    report = probe_device()
+    facts = {"usable": report.usable, "code": report.code, "problem": report.problem}
+    if report.problem:
+        facts["fix"] = report.error().fix
+    known = {name: getattr(report, name) for name in ("device", "cupy", "driver", "free_bytes", "total_bytes")}
+    return facts | {name: value for name, value in known.items() if value}
 
 
 def _base_dependencies() -> list[str]:

@@ -90,7 +90,7 @@ _ALONE: Mapping[Method, MethodEntry] = {
         | {"preset", "restart", "damping", "max_iterations", "tolerance", "stop", "dangling", "max_hops"}
         | {"source_normalization", "seed_source_weight", "seed_weighting"},
         candidate_columns=frozenset(),
-        backends=("cpu", "scipy"),
+        backends=("cpu", "gpu", "scipy"),
         requirements=ppr_requirements,
         start=start_ppr,
     ),

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Everything that needs a GPU, on a machine that has one; no network is used. Nobody has run it on a GPU yet.
+#
+#     make .venv/.dev-installed && .venv/bin/pip install 'seedrank[gpu-cu13]'     # or gpu-cu12, by the driver
+#     benchmarks/gpu/run.sh
+#
+# Takes some minutes: what the probe says, the tests that have a GPU among their backends, NVIDIA's memory and race
+# checks on a small run where compute-sanitizer is on PATH, and the times (benchmarks/results/gpu.json).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+python=.venv/bin/python
+
+.venv/bin/seedrank info
+$python benchmarks/gpu/compile.py
+$python -m pytest -q -k "gpu" tests/test_kernels tests/test_jobs/test_gpu_probe.py
+if command -v compute-sanitizer >/dev/null; then
+    for tool in memcheck racecheck initcheck synccheck; do
+        PYTHONPATH=tests/cuda_shim compute-sanitizer --tool "$tool" --error-exitcode 9 $python -m scenario
+    done
+else
+    echo "compute-sanitizer is not on PATH: no memory and race checks" >&2
+fi
+$python benchmarks/gpu/times.py

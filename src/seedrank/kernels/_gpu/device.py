@@ -1,0 +1,101 @@
+"""The compiled kernels of this folder, arrays on the device, and what becomes of its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import cupy
+import numpy as np
+
+from seedrank.errors import ResourceError
+from seedrank.kernels._gpu.source import LANES, OPTIONS, kernel_source
+from seedrank.kernels.arrays import Precision
+
+NULL = np.uintp(0)
+"""A null pointer among the arguments of a kernel."""
+
+_OUT_OF_MEMORY = 2
+
+
+@cache
+def _module() -> cupy.RawModule:
+    return cupy.RawModule(code=kernel_source(), options=OPTIONS)
+
+
+@cache
+def _kernel(name: str) -> Any:
+    return _module().get_function(name)
+
+
+def launch(name: str, grid: tuple[int, ...], block: tuple[int, ...], *arguments: Any) -> None:
+    """Start a kernel on the current stream.
+
+    Parameters
+    ----------
+    name : str
+    grid, block : tuple of int
+        Numbers of blocks and of threads a block; no block, no launch.
+    *arguments
+        Device arrays for pointers and NumPy scalars of exactly the type of the parameter; an int is an ``int``.
+    """
+    if all(grid):
+        values = tuple(np.int32(value) if type(value) is int else value for value in arguments)
+        _kernel(name)(grid, block, values)
+
+
+def blocks(elements: int, a_block: int) -> int:
+    """Number of blocks that hold so many elements."""
+    return -(-elements // a_block)
+
+
+def lanes_for(columns: int) -> int:
+    """Lanes of a block of threads: the power of two that holds the columns, from 2 to `LANES`."""
+    return min(LANES, max(2, 1 << (columns - 1).bit_length()))
+
+
+def stripes(elements: int, a_block: int, most: int = 2048) -> int:
+    """Number of blocks for a kernel that strides over its elements: enough to fill any device."""
+    return min(blocks(elements, a_block), most)
+
+
+def free_bytes() -> int:
+    """Memory of the device that can be allocated: what nobody has, and what CuPy's pool holds unused."""
+    with device_errors():
+        free, _ = cupy.cuda.Device().mem_info
+        return int(free) + int(cupy.get_default_memory_pool().free_bytes())
+
+
+def release_unused() -> None:
+    """Give memory back that CuPy's pool holds unused, so that blocks of another size find room."""
+    cupy.get_default_memory_pool().free_all_blocks()
+
+
+def device_dtype(precision: Precision) -> np.dtype[np.float32] | np.dtype[np.float64]:
+    """Element type of a precision."""
+    return np.dtype(np.float32) if precision == "float32" else np.dtype(np.float64)
+
+
+@contextmanager
+def device_errors() -> Iterator[None]:
+    """Turn errors of the driver into those that jobs know.
+
+    Raises
+    ------
+    MemoryError
+        The device has no room; CuPy's own error is one already.
+    ResourceError
+        Anything else that the driver reports: most such errors leave the process without a device.
+    """
+    try:
+        yield
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        if error.status == _OUT_OF_MEMORY:
+            raise MemoryError(str(error)) from error
+        raise ResourceError(
+            f"the GPU failed: {error}",
+            expected="a device and a driver that work",
+            fix="start again: finished parts are kept; see the kernel log for Xid errors, or use --backend cpu",
+        ) from error

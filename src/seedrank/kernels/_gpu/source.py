@@ -1,0 +1,49 @@
+"""The CUDA C++ of all kernels, and the numbers that they share with Python. Needs no CuPy."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+SOURCES = ("common.cu", "step.cu", "columns.cu", "select.cu")
+"""Compiled as one, in this order."""
+
+OPTIONS = ("-std=c++17", "--fmad=false")
+"""Only what the source writes as fma is one: every width of a kernel rounds alike."""
+
+LANES = 32
+"""Columns that a block of threads computes side by side, at most."""
+
+STRIPES = 16
+"""Threads of a block that share a column."""
+
+CHUNK_ROWS = 256
+"""Rows that a block of threads finishes; its column sums are added in a fixed order."""
+
+STRETCH = 16
+"""Entries of a row that are added in the precision of the block before they join a float64 sum."""
+
+PIECE = 2048
+"""Longest part of a row that is added in one go; longer rows are cut, and the parts are added in order."""
+
+FOLD = 256
+"""Rows of partial column sums that become one."""
+
+BINS = 256
+"""Values of a digit of the radix select."""
+
+SELECT_THREADS = 256
+"""Threads of its blocks."""
+
+RULES = ("seeds", "self", "uniform", "drop")
+"""Dangling rules by their numbers in the kernels."""
+
+
+def kernel_source() -> str:
+    """Return the CUDA C++ of all kernels, with the constants that Python has, too."""
+    constants = {
+        "LANES": LANES, "STRIPES": STRIPES, "CHUNK_ROWS": CHUNK_ROWS, "STRETCH": STRETCH, "PIECE": PIECE, "FOLD": FOLD,
+        "BINS": BINS, "SELECT_THREADS": SELECT_THREADS, **{f"RULE_{name.upper()}": n for n, name in enumerate(RULES)},
+    }  # fmt: skip
+    defines = "".join(f"#define {name} {value}\n" for name, value in constants.items())
+    folder = files("seedrank.kernels._gpu")
+    return defines + "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in SOURCES)
