@@ -44,6 +44,7 @@ GOOD: dict[str, pa.Table] = {
     "hits": pa.table({"query_id": QUERIES, "node_id": NODES, "weight": [1.0, 2, 0.5, 1], "source": list("abab")}),
     "lists": pa.table({"query_id": QUERIES, "seeds": [[0, 1], [], None, [2, None]]}),
     "exclusions": pa.table({"query_id": QUERIES, "node_id": NODES}),
+    "query_info": pa.table({"query_id": QUERIES, "text": list("abcd"), "budget": ["fast", None, "balanced", "fast"]}),
 }
 TYPED = GOOD["edges"].append_column("type", pa.array(["x", "y", "x", None, "y", "x"]).dictionary_encode())
 
@@ -75,6 +76,10 @@ def commands(folder: Path, role: str) -> list[list[str]]:
             ["check", graph, "--queries", file, "--fusion", "rrf"],
             ["plan", graph, "--queries", file],
             [*score, graph, "--queries", file, "--source", "a", "--hit-weight-column", odd],
+        ],
+        "query_info": [
+            [*score, graph, "--queries", hits, "--method", "auto", "--source-role", "a=dense", "--query-info", file],
+            ["check", graph, "--queries", hits, "--query-info", file],
         ],
         "lists": [[*score, graph, "--queries", file], ["score", "--method", "fuse", "--queries", file, *out]],
         "exclusions": [

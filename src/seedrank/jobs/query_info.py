@@ -55,17 +55,17 @@ def read_job_query_info(source: Any, options: ScoreOptions) -> JobQueryInfo:
     return JobQueryInfo(table, InputRecord(files=table.records, fingerprint=content_fingerprint(parts)))
 
 
-def with_queries(hits: HitTable, query_ids: pa.Array) -> HitTable:
-    """Add queries that have no hit, given by their sorted ids.
+def with_queries(hits: HitTable, info: QueryInfoTable) -> HitTable:
+    """Add queries that have attributes but no hit.
 
     Raises
     ------
     InputDataError
         Ids of another kind than those of the hits.
     """
-    places = "query_id of the hits", "query_id of the query info"
-    kind = common_id_type(zip((hits.query_ids.type, query_ids.type), places, strict=True))
-    mine, others = hits.query_ids.cast(kind), query_ids.cast(kind)
+    places = "query_id of the hits", info.place("query_id")
+    kind = common_id_type(zip((hits.query_ids.type, info.query_ids.type), places, strict=True))
+    mine, others = hits.query_ids.cast(kind), info.query_ids.cast(kind)
     new = others.filter(pa.array(match_ids(others, mine) < 0))
     if not len(new):
         return hits

@@ -137,7 +137,7 @@ def load_query_set(store: GraphStore, inputs: JobInputs, options: ScoreOptions) 
         hits = read_hits(inputs.queries, hit_columns(options), sources=options.source, signed=signed)
         records["queries"] = InputRecord(files=hits.records, fingerprint=_fingerprint_hits(hits))
         if info is not None:
-            hits = with_queries(hits, info.table.query_ids)
+            hits = with_queries(hits, info.table)
         hits = with_fallback_nodes(hits, store)
         found = match_hits(hits, store)
     exclusions = [] if inputs.exclude is None else [read_job_exclusions(inputs.exclude, found.query_ids, options)]

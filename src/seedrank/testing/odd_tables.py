@@ -25,6 +25,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "hits": ("query_id", "node_id", "weight", "source", "rank"),
     "lists": ("query_id", "seeds", "weight", "source"),
     "exclusions": ("query_id", "node_id"),
+    "query_info": ("query_id", "text", "structural", "lexical", "budget", "exclude"),
 }
 ODD_NAMES = (
     "",
@@ -144,11 +145,16 @@ def _likely(name: str, generator: np.random.Generator, rows: int) -> pa.Array | 
     if name in ("src", "dst", "node_id", "id"):
         kind = (pa.int64(), pa.int32(), pa.uint64())[generator.choice(3, p=(0.8, 0.1, 0.1))]
         return pa.array(np.arange(rows) if name == "id" else numbers, kind)
-    if name in ("type", "source", "path", "query_id"):
+    if name in ("type", "source", "path", "text", "budget"):
         return pa.array([texts[number % 3] for number in numbers])
-    if name == "seeds":
+    if name == "query_id":
+        return pa.array([f"q{row}" for row in range(rows)])
+    if name == "budget":
+        texts = ("fast", "balanced", "thorough")
+    if name in ("seeds", "exclude"):
         return pa.array([numbers[: generator.integers(0, 4)].tolist() for _ in range(rows)], pa.list_(pa.int64()))
-    return pa.array(numbers + 1) if name in ("rank", "weight") else None
+    plain = {"rank": numbers + 1, "weight": numbers + 1, "structural": numbers > 2, "lexical": numbers > 2}
+    return pa.array(plain[name]) if name in plain else None
 
 
 def odd_array(name: str, generator: np.random.Generator, rows: int) -> pa.Array:
