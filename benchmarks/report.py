@@ -217,6 +217,17 @@ def recall(document: Document) -> Iterator[str]:
     yield from table(["graph", "method", "queries", "seconds", "paths", "seconds of paths"], rows)
 
 
+def fuzz(document: Document) -> Iterator[str]:
+    """How many inputs ended how."""
+    codes = ", ".join(f"{count:,} with {code}" for code, count in document["by_exit_code"].items())
+    yield (
+        f"{document['inputs']:,} inputs: {codes}; the slowest took {document['slowest_s']:.1f} s. Processes that ended "
+        f"otherwise: {len(document['failures'])}."
+    )
+    for failure in document["failures"]:
+        yield f"- {failure.splitlines()[0]}"
+
+
 SECTIONS: dict[str, tuple[str, Callable[[Document], Iterator[str]]]] = {
     "peers": ("Beside other programs", peers),
     "product": ("The product beside C", product),
@@ -224,6 +235,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Document], Iterator[str]]]] = {
     "profile": ("Where the seconds of a job go", profile),
     "build": ("Building a graph store", build),
     "recall": ("Walks, traversals and paths", recall),
+    "fuzz": ("Inputs that should not be there", fuzz),
     "convergence": ("Products to an L1 error of 1e-6", convergence),
 }
 

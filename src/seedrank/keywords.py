@@ -108,4 +108,5 @@ class ScoreKeywords(BuildKeywords, total=False):
     timeout_s: float | None
     deadline_s: float | None
     resume: Resume
+    metrics_file: str | None
     strict: bool

@@ -245,7 +245,7 @@ def test_named_columns_must_exist() -> None:
     assert "found 'source', 'target', 'wieght'" in caught.value.expected
     for role in ("weight", "type"):
         explicit = EdgeColumns(src="source", dst="target", explicit=frozenset({role}))
-        with pytest.raises(InputDataError, match=f"no file has a column '{role}'"):
+        with pytest.raises(InputDataError, match=f"has no column '{role}'"):
             read_edges(table, explicit)
     with pytest.raises(InputDataError, match="did you mean 'wieght'"):
         read_edges(table, EdgeColumns(src="source", dst="target", explicit=frozenset({"weight"})))

@@ -61,7 +61,7 @@ def test_attributes_keep_their_types_and_lose_their_dictionaries() -> None:
         "tags": pa.list_(pa.string()),
     }
     assert read_nodes(table, attributes=["size"]).attributes.schema.names == ["size"]
-    with pytest.raises(InputDataError, match=r"no file has a column 'sizes' .did you mean 'size'"):
+    with pytest.raises(InputDataError, match=r"has no column 'sizes' .did you mean 'size'"):
         read_nodes(table, attributes=["sizes"])
 
 
@@ -82,7 +82,7 @@ def test_null_and_repeated_ids_are_named(tmp_path: Path) -> None:
 def test_columns_that_do_not_fit() -> None:
     with pytest.raises(InputDataError, match="no column 'id'"):
         read_nodes(pa.table({"ID": [1]}))
-    with pytest.raises(InputDataError, match="no file has a column 'label'"):
+    with pytest.raises(InputDataError, match="has no column 'label'"):
         read_nodes(pa.table({"id": [1]}), type_column="label")
     with pytest.raises(InputDataError, match="also a column 'type'"):
         read_nodes(pa.table({"id": [1], "label": ["x"], "type": ["y"]}), type_column="label")

@@ -71,7 +71,8 @@ def test_plan_counts_a_table_in_memory(tmp_path: Path) -> None:
 def test_case_10_the_message_names_both_places(tmp_path: Path) -> None:
     words = pa.table({"src": ["a"], "dst": ["b"]})
     with pytest.raises(
-        InputDataError, match=r"node_id of the hits has int64 ids, the graph .*/run/graph has string ids"
+        InputDataError,
+        match=r"node_id of the hits in queries \(table in memory\) has int64 ids, the graph .*/graph has string ids",
     ):
         seedrank.score(words, queries=HITS, out=tmp_path / "run")
 

@@ -43,6 +43,10 @@ class RunOptions(OptionModel):
         description="What parts at the output path mean: go on with their run, if it is the same one (auto), or refuse "
         "the folder unless --overwrite is given (never).",
     )
+    metrics_file: Annotated[str | None, option("Run", "path")] = Field(
+        None,
+        description="File for metrics in the text format of Prometheus, rewritten after every part.",
+    )
     strict: Annotated[bool, option("Run")] = Field(
         False, description="Exit with 6 when any query ends with a status other than ok."
     )

@@ -28,6 +28,7 @@ COLUMN_OPTIONS = {
 }
 
 _SHOWN_ROWS = 5
+_SHOWN_NAMES = 30
 _SHOWN_CHARACTERS = 40
 
 
@@ -61,9 +62,9 @@ def has_column(table: TableInput, role: str, name: str, *, explicit: bool) -> bo
             fix=f"write the missing column, or name another {role} column{_by_option(table, role)}",
         )
     if explicit and not having:
-        names = parts[0].column_names if parts else []
+        names = parts[0].column_names
         raise InputDataError(
-            f"{table.what}: no file has a column {name!r}{_suggestion(name, names)}",
+            f"{table.what}: {_files(parts)} has no column {name!r}{_suggestion(name, names)}",
             expected=f"the {role} column that was named; found {_listed(names)}",
             fix=f"correct the name{_by_option(table, role)}, or leave the {role} column out",
         )
@@ -158,7 +159,14 @@ def null_rows(array: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def _quote(value: pa.Scalar) -> str:
-    text = repr(value.as_py())
+    try:
+        return _shortened(value.as_py())
+    except (OverflowError, ValueError):  # a time that Python's calendar does not have, a text that is not UTF-8
+        return f"a {value.type} that Python has no value for"
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
 
 
@@ -172,5 +180,15 @@ def _suggestion(name: str, names: Sequence[str]) -> str:
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
+def _files(parts: Sequence[InputPart]) -> str:
+    """Name the first of some files, none of which has what is missing."""
+    others = f", as {len(parts) - 1} further files," if len(parts) > 1 else ""
+    return f"{parts[0].uri}{others}"
+
+
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names)) if names else "no columns"
+    """Quote the first names of columns, the long ones shortened."""
+    if not names:
+        return "no columns"
+    more = f" and {len(names) - _SHOWN_NAMES:,} more" if len(names) > _SHOWN_NAMES else ""
+    return ", ".join(map(_shortened, names[:_SHOWN_NAMES])) + more

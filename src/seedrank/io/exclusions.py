@@ -41,6 +41,10 @@ class ExclusionTable:
     node: npt.NDArray[np.int32]
     records: list[InputFileRecord]
 
+    def place(self, column: str) -> str:
+        """Name a column of the exclusions in messages."""
+        return f"{column} of the exclusions in {self.records[0].uri}"
+
 
 def read_exclusions(
     source: TableSource, *, query_id_column: str = QUERY_ID, node_id_column: str = "node_id"

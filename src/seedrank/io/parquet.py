@@ -18,6 +18,8 @@ from seedrank.redaction import without_credentials
 
 # Budget of the columns of one batch, for rows that hold long lists or texts.
 BATCH_BYTES = 64 << 20
+# More rows a byte than any writer stores: pages hold some ten thousand rows, and some ten bytes of what they are.
+_ROWS_PER_BYTE = 100_000
 _READ_BUFFER = 8 << 20
 
 
@@ -35,6 +37,7 @@ def read_footer(file: InputFile) -> Footer:
     with _Translated(file), _Opened(file) as parquet:
         metadata = parquet.metadata
         sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+        _check_rows(file, metadata.num_rows, sizes)
         return Footer(parquet.schema_arrow, metadata.num_rows, np.cumsum(sizes, dtype=np.int64))
 
 
@@ -61,7 +64,7 @@ def read_file(
     """
     with _Translated(file), _Opened(file) as parquet:
         paths = _leaf_paths(parquet, columns, fields)
-        rows = min(max_rows, _rows_in_budget(parquet, set(paths)))
+        rows = min(max_rows, _rows_in_budget(parquet, paths))
         yield from parquet.iter_batches(batch_size=rows, columns=paths)
 
 
@@ -80,17 +83,36 @@ def _leaf_paths(parquet: pq.ParquetFile, columns: Sequence[str], fields: Mapping
     return paths
 
 
-def _rows_in_budget(parquet: pq.ParquetFile, paths: set[str]) -> int:
-    """Rows a batch, so that the widest row group stays within the byte budget."""
+def _check_rows(file: InputFile, rows: int, sizes: list[int]) -> None:
+    """Refuse a footer whose numbers of rows cannot be, before anything is made as large as they say."""
+    if min(sizes, default=0) < 0 or sum(sizes) != rows:
+        raise _damaged(file, f"its footer has {rows} rows, its row groups {sum(sizes)}")
+    if not 0 <= rows <= _ROWS_PER_BYTE * file.size:
+        raise _damaged(file, f"{rows:,} rows in {file.size:,} bytes")
+
+
+def _damaged(file: InputFile, why: str) -> InputDataError:
+    return InputDataError(
+        f"{file.uri} cannot be read as Parquet ({why})",
+        expected="a complete Parquet file",
+        fix="it is truncated, damaged, or not Parquet at all: write it again",
+    )
+
+
+def _rows_in_budget(parquet: pq.ParquetFile, paths: Sequence[str]) -> int:
+    """Rows a batch, so that the widest row group stays within the byte budget.
+
+    Row groups count as a whole, and only columns of lists are asked how many values they have: pyarrow (26) ends the
+    process when it is asked about a single column whose statistics in the footer are damaged.
+    """
     metadata = parquet.metadata
-    positions = [i for i in range(len(parquet.schema)) if parquet.schema.column(i).path in paths]
-    widest = 1.0
+    lists = [i for i in range(len(parquet.schema)) if "." in (path := parquet.schema.column(i).path) and path in paths]
+    # Encoded pages may be far smaller than what they decode to: count 8 bytes a value at least.
+    widest = 8.0 * len(paths)
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
-        columns = [group.column(i) for i in positions]
-        # Encoded pages may be far smaller than what they decode to: count 8 bytes a value at least.
-        size = sum(max(column.total_uncompressed_size, 8 * column.num_values) for column in columns)
-        widest = max(widest, size / max(group.num_rows, 1))
+        decoded = sum(8 * group.column(i).num_values for i in lists)
+        widest = max(widest, max(group.total_byte_size, decoded) / max(group.num_rows, 1))
     return max(int(BATCH_BYTES / widest), 1)
 
 
@@ -130,13 +152,12 @@ class _Translated:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, SeedrankError):
             return
-        # Arrow reports damage as ArrowInvalid, or as an OSError that no system call stands behind.
-        if isinstance(error, pa.ArrowException) or (isinstance(error, OSError) and error.errno is None):
-            raise InputDataError(
-                f"{self._file.uri} cannot be read as Parquet ({error})",
-                expected="a complete Parquet file",
-                fix="it is truncated, damaged, or not Parquet at all: write it again",
-            ) from error
+        # Arrow reports damage as ArrowInvalid, or as an OSError that no system call stands behind; the Python around
+        # it stumbles over names that are not UTF-8.
+        if isinstance(error, pa.ArrowException | UnicodeDecodeError) or (
+            isinstance(error, OSError) and error.errno is None
+        ):
+            raise _damaged(self._file, str(error)) from error
         if isinstance(error, OSError) or (isinstance(error, Exception) and not self._file.is_local):
             raise StorageError(
                 f"{self._file.uri} cannot be read ({type(error).__name__}: {error})",

@@ -86,6 +86,10 @@ class HitTable:
             source=None if self.source is None else self.source[order],
         )
 
+    def place(self, column: str) -> str:
+        """Name a column of the hits in messages."""
+        return f"{column} of the hits in {self.records[0].uri}"
+
 
 def read_hits(
     source: TableSource,

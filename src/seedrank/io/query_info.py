@@ -52,6 +52,10 @@ class QueryInfoTable:
     exclude_node: npt.NDArray[np.int32]
     records: list[InputFileRecord]
 
+    def place(self, column: str) -> str:
+        """Name a column of the attributes in messages."""
+        return f"{column} of the query info in {self.records[0].uri}"
+
 
 def read_query_info(
     source: TableSource,

@@ -148,6 +148,9 @@ class RunManifest(_Record):
     seedrank_version: str
     state: Literal["running", "finished", "incomplete", "failed", "interrupted"]
     error: str | None = None
+    run_id: str | None = Field(
+        None, description="Id of the attempt that wrote this, as in its log; results hold nothing of it."
+    )
     started_at: str
     resumed_at: list[str] = Field([], description="When the run went on, after it had ended before its last part.")
     finished_at: str | None = None

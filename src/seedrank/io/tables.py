@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -232,11 +233,11 @@ def _open_memory(entry: Any, name: str) -> InputPart:
 
 
 def _check_names(part: InputPart) -> None:
-    names = part.schema.names
-    repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    repeated = sorted((name, count) for name, count in Counter(part.schema.names).items() if count > 1)
     if repeated:
+        name, count = repeated[0]
         raise InputDataError(
-            f"{part.uri}: column {repeated[0]!r} is there {names.count(repeated[0])} times",
+            f"{part.uri}: column {name!r} is there {count} times",
             expected="column names that are unique within a table",
             fix="rename or drop the repetitions",
         )

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
+from uuid import uuid4
 
 from seedrank._version import __version__
 from seedrank.config import ScoreOptions
@@ -24,11 +25,15 @@ Origin = Literal["default", "preset", "file", "env", "flag", "argument"]
 _LIBRARIES = ("numpy", "scipy", "numba", "pyarrow")
 
 
-def new_manifest(options: ScoreOptions, origins: Mapping[str, Origin]) -> RunManifest:
-    """Return the manifest of a run that begins now, with what is known before anything is read."""
+def new_manifest(options: ScoreOptions, origins: Mapping[str, Origin], *, run_id: str | None = None) -> RunManifest:
+    """Return the manifest of a run that begins now, with what is known before anything is read.
+
+    ``run_id`` is made up where the caller, who may have told the log, has none.
+    """
     return RunManifest(
         seedrank_version=__version__,
         state="running",
+        run_id=run_id or uuid4().hex,
         started_at=now(),
         planner_rules=rules_fingerprint() if options.method == "auto" else None,
         options=_option_records(options, origins),

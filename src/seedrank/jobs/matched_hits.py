@@ -13,7 +13,6 @@ from seedrank.io.ids import common_id_type, match_ids, resolve
 from seedrank.io.no_graph import NoGraph
 from seedrank.io.queries import HitTable
 from seedrank.jobs.node_space import NodeSpace
-from seedrank.jobs.returnable import HIT_NODES
 
 
 class MatchedHits(NamedTuple):
@@ -106,7 +105,7 @@ def with_fallback_nodes(hits: HitTable, store: GraphStore) -> HitTable:
 
 def space_with_hits(hits: HitTable, store: GraphStore) -> tuple[NodeSpace, npt.NDArray[np.int32]]:
     """Nodes of the graph and ids that only hits have, and the node of every hit, -1 without a node id."""
-    kind = common_id_type([(store.ids.type, graph_place(store)), (hits.node_ids.type, HIT_NODES)])
+    kind = common_id_type([(store.ids.type, graph_place(store)), (hits.node_ids.type, hits.place("node_id"))])
     positions = graph_positions(hits, store)
     unknown = positions < 0
     space = NodeSpace(store, hits.node_ids.filter(pa.array(unknown)).cast(kind))
@@ -117,7 +116,7 @@ def space_with_hits(hits: HitTable, store: GraphStore) -> tuple[NodeSpace, npt.N
 
 def graph_positions(hits: HitTable, store: GraphStore) -> npt.NDArray[np.int32]:
     """Tie rank in the graph of every distinct node id of the hits; -1 if unknown."""
-    return match_ids(hits.node_ids, store.ids, wanted_place=HIT_NODES, known_place=graph_place(store))
+    return match_ids(hits.node_ids, store.ids, wanted_place=hits.place("node_id"), known_place=graph_place(store))
 
 
 def graph_place(store: GraphStore) -> str:

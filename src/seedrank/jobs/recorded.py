@@ -16,18 +16,8 @@ from seedrank.redaction import HIDDEN
 
 #: Options that change no result; a run that is opened again has others.
 _NOT_OF_THE_RESULT = frozenset(
-    {
-        "overwrite",
-        "resume",
-        "strict",
-        "block_size",
-        "memory_limit",
-        "threads",
-        "timeout_s",
-        "deadline_s",
-        "part_size",
-        "work_dir",
-    }
+    {"overwrite", "resume", "strict", "block_size", "memory_limit", "threads", "timeout_s", "deadline_s", "part_size"}
+    | {"metrics_file", "work_dir"}
 )
 
 

@@ -21,24 +21,22 @@ from seedrank.io.records import InputRecord
 from seedrank.jobs.exclusion_lists import ExclusionLists, SeedNeighbors
 from seedrank.jobs.paths import followed_graph
 
-#: What the node ids of hits are called in messages.
-HIT_NODES = "node_id of the hits"
-
 
 class Exclusions(NamedTuple):
     """Nodes that a query must not return; ``query`` is a position among the queries of the job, None: every one.
 
-    ``record`` is None where they are part of another input.
+    ``record`` is None where they are part of another input. ``place`` is what messages call the node ids.
     """
 
     query: npt.NDArray[np.int32] | None
     node_ids: pa.Array
     node: npt.NDArray[np.int32]
     record: InputRecord | None
+    place: str
 
     def among(self, ids: pa.Array, place: str) -> tuple[npt.NDArray[np.int32] | None, npt.NDArray[np.int32]]:
         """Query, and position among some sorted ids, of the exclusions that say something of both."""
-        matched = match_ids(self.node_ids, ids, wanted_place="node_id of the exclusions", known_place=place)
+        matched = match_ids(self.node_ids, ids, wanted_place=self.place, known_place=place)
         position = resolve(matched, self.node)
         if self.query is None:
             return None, position[position >= 0]
@@ -59,23 +57,30 @@ def read_job_exclusions(exclude: Any, query_ids: pa.Array, options: ScoreOptions
     of_query = None
     if table.query is not None and table.query_ids is not None:
         of_query = match_ids(
-            table.query_ids, query_ids, wanted_place="query_id of the exclusions", known_place="query_id of the hits"
+            table.query_ids, query_ids, wanted_place=table.place("query_id"), known_place="query_id of the hits"
         )[table.query]
     return Exclusions(
         query=of_query,
         node_ids=table.node_ids,
         node=table.node,
         record=InputRecord(files=table.records, fingerprint=content_fingerprint(parts)),
+        place=table.place("node_id"),
     )
 
 
 def info_exclusions(info: QueryInfoTable, query_ids: pa.Array) -> Exclusions:
     """Match the exclusions among the attributes of queries with the queries of the job."""
     return Exclusions(
-        query=resolve(match_ids(info.query_ids, query_ids), info.exclude_query),
+        query=resolve(
+            match_ids(
+                info.query_ids, query_ids, wanted_place=info.place("query_id"), known_place="query_id of the hits"
+            ),
+            info.exclude_query,
+        ),
         node_ids=info.exclude_node_ids,
         node=info.exclude_node,
         record=None,
+        place=info.place("exclude"),
     )
 
 
@@ -189,7 +194,7 @@ def returnable_hits(
         allowed &= ~neighbors.has(hits.query, node, max(len(store.ids), 1))
     ids = max(len(hits.node_ids), 1)
     for some in exclusions:
-        of_query, excluded = some.among(hits.node_ids, HIT_NODES)
+        of_query, excluded = some.among(hits.node_ids, hits.place("node_id"))
         if of_query is None:
             allowed &= ~np.isin(hits.node, excluded)
         else:

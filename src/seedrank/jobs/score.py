@@ -14,8 +14,10 @@ from seedrank.errors import InterruptedRunError, SeedrankError, Terminated
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.destination import destination
 from seedrank.jobs.inputs import JobInputs
+from seedrank.jobs.locations import local_output, remote_url
 from seedrank.jobs.manifest import Origin
 from seedrank.jobs.methods import check_method_options
+from seedrank.jobs.metrics import check_metrics_file
 from seedrank.jobs.prepare import check_run_output
 from seedrank.jobs.progress import Reporter, Silent
 from seedrank.jobs.query_set import check_query_options
@@ -99,8 +101,9 @@ def run_score(
     origins: Mapping[str, Origin],
     reporter: Reporter | None = None,
     cancel: Event | None = None,
+    run_id: str | None = None,
 ) -> Run:
-    """`score` with validated options and the origin of each."""
+    """`score` with validated options and the origin of each; ``run_id`` is what the log calls this attempt."""
     check_method_options(options, inputs.graph)
     check_query_options(inputs, options)
     check_run_output(out, inputs, options)
@@ -108,8 +111,10 @@ def run_score(
     store = store_of(inputs.graph, work_dir=options.work_dir)
     inputs = inputs if store is None else replace(inputs, graph=store)
     clock = Clock(timeout_s=options.timeout_s, deadline_s=options.deadline_s, cancel=cancel)
+    if remote_url(out) is None:
+        check_metrics_file(options.metrics_file, local_output(out))
     with destination(out, options) as (folder, earlier), limited_threads(options.threads):
-        job = ScoreJob(folder, earlier, options, origins, reporter or Silent(), clock)
+        job = ScoreJob(folder, earlier, options, origins, reporter or Silent(), clock, run_id)
         try:
             job.prepare(inputs)
             folder.discard_replaced()

@@ -19,6 +19,7 @@ from seedrank.jobs.clock import Clock
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.manifest import Origin, count_by_status, new_manifest, now, record_inputs
 from seedrank.jobs.methods import start_method
+from seedrank.jobs.metrics import MetricsFile
 from seedrank.jobs.outcome import Runner
 from seedrank.jobs.parts import assemble_part
 from seedrank.jobs.pipeline import Background
@@ -44,6 +45,7 @@ class ScoreJob:
         origins: Mapping[str, Origin],
         reporter: Reporter,
         clock: Clock,
+        run_id: str | None = None,
     ) -> None:
         self.folder = folder
         self.earlier = earlier
@@ -51,7 +53,8 @@ class ScoreJob:
         self.reporter = reporter
         self.clock = clock
         self.stopwatch = Stopwatch()
-        self.manifest = new_manifest(options, origins)
+        self.manifest = new_manifest(options, origins, run_id=run_id)
+        self.metrics = MetricsFile(options.metrics_file)
         #: Whether the folder is this run's. One that goes on leaves it alone until it is known to be the same run.
         self.begun = earlier is None
         #: Whether nothing was left to do, and nothing was touched.
@@ -68,6 +71,7 @@ class ScoreJob:
     def prepare(self, inputs: JobInputs) -> None:
         """Everything before the first block."""
         watch = self.stopwatch
+        self.metrics.write(self.manifest)
         self.store, built = open_graph(
             inputs,
             options=self.options,
@@ -177,6 +181,10 @@ class ScoreJob:
         run = Run(self.folder.path, url=self.folder.url, already_done=self.already_done)
         self.folder.remove_staging()
         if self.already_done:
+            # Only the metrics are told: run.json is as it was.
+            self.manifest.state = "finished"
+            self._count()
+            self.metrics.write(self.manifest)
             log.info("already_done", extra={"path": self.folder.name, "parts": len(self.manifest.parts)})
             return run
         wrong = self._not_as_wanted()
@@ -249,11 +257,16 @@ class ScoreJob:
         log.info("part_done", extra=record.model_dump())
 
     def _save(self) -> None:
-        """Write ``run.json`` as it stands now."""
+        """Write ``run.json`` and the metrics as they stand now."""
+        self._count()
+        self.folder.write_manifest(self.manifest)
+        self.metrics.write(self.manifest)
+
+    def _count(self) -> None:
+        """Bring what the manifest adds up to its present state."""
         if self.manifest.queries is not None:
             self.manifest.queries.by_status = count_by_status(self.manifest.parts)
         self.manifest.timings_s = self.stopwatch.total()
-        self.folder.write_manifest(self.manifest)
 
     def _not_as_wanted(self) -> int:
         """Count the queries that keep the run from being a success: failed ones, or under ``strict`` all but ``ok``."""

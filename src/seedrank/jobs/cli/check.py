@@ -10,6 +10,7 @@ from seedrank.config import ScoreOptions
 from seedrank.jobs.check import run_check
 from seedrank.jobs.cli.console import set_up_logging
 from seedrank.jobs.cli.options import GroupedCommand, GroupedOption, collect
+from seedrank.jobs.cli.printable import printable
 from seedrank.jobs.cli.render import echo_json, echo_table
 from seedrank.jobs.cli.score import job_inputs, score_arguments
 
@@ -47,4 +48,4 @@ def command(
     warnings = rows.pop("warnings")
     echo_table("inputs are valid", {name: value for name, value in rows.items() if value is not None})
     for warning in warnings:
-        click.echo(f"  warning: {warning}")
+        click.echo(printable(f"  warning: {warning}", one_line=True))

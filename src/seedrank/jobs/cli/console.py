@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any, TypeVar
 
 import click
@@ -21,6 +21,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from seedrank.jobs.cli.printable import printable
 from seedrank.jobs.progress import Reporter
 from seedrank.redaction import redacted
 
@@ -49,17 +50,23 @@ def console_options(command: CommandT) -> CommandT:
     return command
 
 
-def set_up_logging(*, log_format: str, verbose: bool, quiet: bool) -> None:
-    """Send the package's log records to stderr, as text or as one JSON object a line (UTC times)."""
+def set_up_logging(*, log_format: str, verbose: bool, quiet: bool, run_id: str | None = None) -> None:
+    """Send the package's log records to stderr, as text or as one JSON object a line (UTC times).
+
+    Every JSON object carries the id of the run, if there is one, so that the lines of many runs can be told apart.
+    """
     shared: list[Any] = [
         structlog.stdlib.add_log_level,
         structlog.stdlib.ExtraAdder(),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     if log_format == "json":
+        if run_id is not None:
+            shared.append(lambda logger, name, event: {**event, "run_id": run_id})
         last: list[Any] = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     else:
-        last = [structlog.dev.ConsoleRenderer(colors=_colours(), exception_formatter=structlog.dev.plain_traceback)]
+        renderer = structlog.dev.ConsoleRenderer(colors=_colours(), exception_formatter=structlog.dev.plain_traceback)
+        last = [structlog.processors.format_exc_info, _printable, renderer]
     formatter = structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=shared,
         # The whole line is redacted, tracebacks and messages of libraries included.
@@ -147,6 +154,14 @@ class LineReporter:
 
     def finish(self) -> None:
         """Nothing is left to draw."""
+
+
+def _printable(logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Processor: values as they may be shown on a terminal; what is no text is shown by its ``repr``, which can be."""
+    for key, value in event.items():
+        if isinstance(value, str):
+            event[key] = printable(value, one_line=key not in ("event", "exception"))
+    return event
 
 
 def _colours() -> bool:

@@ -17,6 +17,7 @@ import click
 
 from seedrank._version import __version__
 from seedrank.errors import SeedrankError, Terminated
+from seedrank.jobs.cli.printable import printable
 from seedrank.redaction import redacted
 
 #: Command → one line of help. Modules are imported when their command is used: ``--help`` stays fast.
@@ -127,7 +128,7 @@ def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911  # one return per kin
         if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
             _say(f"error: {error}", "room for a thread", "raise `ulimit -u` or `ulimit -v`, or lower --threads")
             return OUT_OF_MEMORY
-        click.echo(redacted(traceback.format_exc()), err=True, nl=False)
+        click.echo(printable(redacted(traceback.format_exc())), err=True)
         _say(
             f"error: this is a bug in seedrank {__version__}",
             "",
@@ -163,7 +164,7 @@ def _sigterm_raises() -> Iterator[None]:
 
 
 def _say(headline: str, expected: str, fix: str) -> None:
-    click.echo(redacted(headline), err=True)
-    for label, text in (("expected", expected), ("fix", fix)):
-        if text:
-            click.echo(f"  {label}: {text}", err=True)
+    lines = [headline, *(f"  {label}: {text}" for label, text in (("expected", expected), ("fix", fix)) if text)]
+    for line in lines:
+        # What a name of a file says after a line feed must not look like a line of ours.
+        click.echo(printable(redacted(line)).replace("\n", "\n  "), err=True)

@@ -9,6 +9,9 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+from seedrank.jobs.cli.printable import printable
 
 
 def echo_json(document: Any) -> None:
@@ -19,18 +22,19 @@ def echo_json(document: Any) -> None:
 def echo_table(title: str, rows: Mapping[str, Any]) -> None:
     """Print names and values in two aligned columns, numbers grouped by thousands."""
     width = max((len(name) for name in rows), default=0)
-    click.echo(title)
+    click.echo(printable(title))
     for name, value in rows.items():
-        click.echo(f"  {name.replace('_', ' '):<{width}}  {_text(value)}")
+        click.echo(f"  {name.replace('_', ' '):<{width}}  {printable(_text(value), one_line=True)}")
 
 
 def echo_grid(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a grid with a header; without a terminal it is plain text of fixed width."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    # As texts: what stands in brackets would be taken for markup.
+    table = Table(title=Text(printable(title)), title_justify="left", title_style="bold", box=None, pad_edge=False)
     for name in header:
-        table.add_column(name)
+        table.add_column(Text(printable(name)))
     for row in rows:
-        table.add_row(*map(_text, row))
+        table.add_row(*(Text(printable(_text(value), one_line=True)) for value in row))
     Console(width=None if Console().is_terminal else 110, highlight=False).print(table)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import click
 
@@ -75,7 +76,8 @@ def command(
     GRAPH is a graph store, or an edge list (file, folder, glob, URL) that is built in the run folder first; only
     --method fuse, semantic and, at depth 0, hybrid do without.
     """
-    set_up_logging(log_format=log_format, verbose=verbose, quiet=quiet)
+    run_id = uuid4().hex
+    set_up_logging(log_format=log_format, verbose=verbose, quiet=quiet, run_id=run_id)
     inputs = job_inputs(values)
     options, origins = collect(ctx, ScoreOptions, values)
     run = run_score(
@@ -84,6 +86,7 @@ def command(
         options=options,
         origins=origins,
         reporter=make_reporter(log_format=log_format, quiet=quiet),
+        run_id=run_id,
     )
     if as_json:
         echo_json(run.manifest.model_dump(mode="json"))

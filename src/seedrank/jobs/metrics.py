@@ -1,0 +1,139 @@
+"""``--metrics-file``: what ``run.json`` says of a run, for Prometheus.
+
+The file is in the text exposition format, which the textfile collector of node_exporter reads; written by hand, as it
+is a dozen lines of names and numbers, and a client library would bring a registry that outlives the run.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from seedrank.errors import ConfigError, StorageError
+from seedrank.io.files import storage_errors, write_text_atomically
+from seedrank.io.records import RunManifest
+from seedrank.jobs.resources import peak_memory
+
+log = logging.getLogger(__name__)
+
+STATES = ("running", "finished", "incomplete", "failed", "interrupted")
+_SUCCESS = "seedrank_last_success_timestamp_seconds"
+
+
+def check_metrics_file(path: str | None, out: Path) -> None:
+    """Refuse a metrics file inside the run folder, which holds nothing but the run; nothing is touched.
+
+    Raises
+    ------
+    ConfigError
+        Naming both.
+    """
+    if path is not None and Path(path).resolve().is_relative_to(out.resolve()):
+        raise ConfigError(
+            f"--metrics-file {path} is inside --out {out}",
+            expected="a file elsewhere, such as the folder that node_exporter collects",
+            fix="choose another --metrics-file",
+        )
+
+
+class MetricsFile:
+    """The metrics of one run, rewritten as a whole whenever `write` is called.
+
+    Parameters
+    ----------
+    path : str or None
+        None: nothing is written.
+
+    Raises
+    ------
+    StorageError
+        It cannot be written. Later failures are warnings: a run does not end for want of its metrics.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self._path = None if path is None else Path(path)
+        self._last_success = None if self._path is None else _last_success(self._path)
+        self._begun = False
+
+    def write(self, manifest: RunManifest) -> None:
+        """Replace the file by what a manifest says now."""
+        if self._path is None:
+            return
+        if manifest.state == "finished":
+            self._last_success = time.time()
+        try:
+            with storage_errors(f"writing --metrics-file {self._path}"):
+                write_text_atomically(self._path, metrics_text(manifest, last_success=self._last_success))
+        except StorageError as error:
+            if not self._begun:
+                raise
+            log.warning("metrics_not_written", extra={"path": str(self._path), "reason": error.found})
+        self._begun = True
+
+
+def metrics_text(manifest: RunManifest, *, last_success: float | None) -> str:
+    """Return a manifest in the text format of Prometheus.
+
+    Parameters
+    ----------
+    manifest : RunManifest
+    last_success : float, optional
+        Seconds since 1970 when a run that wrote to this file finished last; None if none ever did.
+    """
+    backend = manifest.backend.name if manifest.backend else ""
+    facts = {
+        "version": manifest.seedrank_version,
+        "method": str(manifest.options["method"].value),
+        "backend": backend,
+        "run_id": manifest.run_id or "",
+        "run_key": manifest.run_key or "",
+    }
+    statuses = manifest.queries.by_status if manifest.queries else {}
+    candidates = sum(part.candidates for part in manifest.parts)
+    total = manifest.queries.total if manifest.queries else 0
+    lines = [
+        *_family("run_info", "gauge", "The run; always 1.", [(facts, 1)]),
+        *_family("run_state", "gauge", "1 for the state the run is in.", _states(manifest.state)),
+        *_family("queries_planned", "gauge", "Queries of the run.", [({}, total)]),
+        *_family(
+            "queries_total", "counter", "Finished queries.", [({"status": name}, n) for name, n in statuses.items()]
+        ),
+        *_family("candidates_total", "counter", "Candidates in finished parts.", [({}, candidates)]),
+        *_family("parts_planned", "gauge", "Parts of the run.", [({}, manifest.parts_planned or 0)]),
+        *_family("parts_done", "gauge", "Finished parts.", [({}, len(manifest.parts))]),
+        *_family("seconds", "gauge", "Seconds by stage.", [({"stage": k}, v) for k, v in manifest.timings_s.items()]),
+        *_family("peak_memory_bytes", "gauge", "Largest resident size so far.", [({}, peak_memory())]),
+        *_family("last_update_timestamp_seconds", "gauge", "When this was written.", [({}, round(time.time(), 3))]),
+    ]
+    if last_success is not None:
+        name = _SUCCESS.removeprefix("seedrank_")
+        lines += _family(name, "gauge", "When a run finished last.", [({}, round(last_success, 3))])
+    return "\n".join(lines) + "\n"
+
+
+def _states(state: str) -> list[tuple[Mapping[str, str], float]]:
+    return [({"state": name}, int(name == state)) for name in STATES]
+
+
+def _family(name: str, kind: str, text: str, samples: list[tuple[Mapping[str, str], float]]) -> Iterator[str]:
+    yield f"# HELP seedrank_{name} {text}"
+    yield f"# TYPE seedrank_{name} {kind}"
+    for labels, value in samples:
+        inside = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+        yield f"seedrank_{name}{{{inside}}} {value}" if inside else f"seedrank_{name} {value}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _last_success(path: Path) -> float | None:
+    """What an earlier run wrote, so that one that fails does not take it away."""
+    try:
+        found = re.search(rf"^{_SUCCESS} ([\d.]+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    except (OSError, UnicodeDecodeError):
+        return None
+    return None if found is None else float(found[1])
