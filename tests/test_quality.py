@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import runpy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +14,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import seedrank
+
+if not (Path(__file__).parents[1] / "benchmarks" / "quality.py").is_file():
+    pytest.skip("needs a checkout, not only the installed package", allow_module_level=True)
+
+QUALITY: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "quality.py"))
+#: (data set, configuration) → least values: what the design asks for.
+FLOORS = {
+    ("graphrag_2wiki1000", "PPR .85, entity_string, title = 3"): {"R@2": 71.8, "R@5": 91.4, "all@5": 79.4},
+    ("code_networkx", QUALITY["WEIGHTED"]): {"R@10": 70.38},
+    ("code_dask", QUALITY["WEIGHTED"]): {"R@10": 69.91},
+}
 
 
 def mean_recall(candidates: pa.Table, gold: pa.Table, depth: int) -> float:
@@ -95,3 +109,31 @@ def test_wikispeedia_links(shared_data: Path, tmp_path: Path) -> None:
     )
     assert len(run.queries) == 500
     assert mean_recall(run.candidates.to_arrow(), gold, 20) == pytest.approx(29.0, abs=0.1)
+
+
+@pytest.mark.parametrize("data_set", QUALITY["DATA_SETS"], ids=lambda data_set: data_set.name)
+def test_no_configuration_falls_below_its_baseline(data_set: Any, shared_data: Path, tmp_path: Path) -> None:
+    """Every configuration that plain SciPy was measured on, within 0.1, and the ones that shall be better."""
+    known = json.loads((shared_data / "baselines.json").read_text(encoding="utf-8"))[data_set.name]
+    inputs = QUALITY["read_inputs"](shared_data / data_set.name, tmp_path)
+    compared = 0
+    for configuration in data_set.configurations:
+        floors = dict(FLOORS.get((data_set.name, configuration.name), {}))
+        if configuration.baseline is not None:
+            names = {name: QUALITY["BASELINE_METRICS"].get(name, name) for name in data_set.metrics}
+            floors |= {name: known[configuration.baseline][key] - 0.1 for name, key in names.items()}
+        if floors:
+            found = QUALITY["measure"](inputs, data_set, configuration, tmp_path / "run")
+            compared += 1
+            assert all(found[name] >= floor for name, floor in floors.items()), (configuration.name, found, floors)
+    assert compared >= 4
+
+
+def test_the_page_shows_what_is_measured() -> None:
+    """Every data set has a table, and every configuration a row."""
+    page = QUALITY["PAGE"].read_text(encoding="utf-8")
+    for data_set in QUALITY["DATA_SETS"]:
+        block = page.split(f"<!-- measured: {data_set.name} -->\n")[1].split("<!-- end:")[0]
+        assert [configuration.name for configuration in data_set.configurations] == [
+            line.split(" | ")[0].removeprefix("| ") for line in block.splitlines()[2:] if "*published:*" not in line
+        ]

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from seedrank.jobs.check import CheckReport, check
     from seedrank.jobs.demo import demo
     from seedrank.jobs.evaluate import Evaluation, evaluate
-    from seedrank.jobs.explain import Explanation, explain
+    from seedrank.jobs.explain import explain
+    from seedrank.jobs.explanation import Explanation
     from seedrank.jobs.info import info
     from seedrank.jobs.plan import Plan, plan
     from seedrank.jobs.results import Run, open_run
@@ -33,7 +34,7 @@ _HOME = {
     "demo": ("seedrank.jobs.demo", "demo"),
     "Evaluation": ("seedrank.jobs.evaluate", "Evaluation"),
     "evaluate": ("seedrank.jobs.evaluate", "evaluate"),
-    "Explanation": ("seedrank.jobs.explain", "Explanation"),
+    "Explanation": ("seedrank.jobs.explanation", "Explanation"),
     "explain": ("seedrank.jobs.explain", "explain"),
     "info": ("seedrank.jobs.info", "info"),
     "Plan": ("seedrank.jobs.plan", "Plan"),

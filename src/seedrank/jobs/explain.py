@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,16 @@ import pyarrow as pa
 
 from seedrank.config import ScoreOptions
 from seedrank.errors import ConfigError, InputDataError
+from seedrank.io.candidates import component_column
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.ids import is_string, match_ids
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.exclusion_lists import ExclusionLists
+from seedrank.jobs.explanation import Explanation, ScoreTerm, SeedContribution
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.method_ppr import followed_transition
-from seedrank.jobs.methods import METHODS
+from seedrank.jobs.methods import METHODS, component_names, start_method
+from seedrank.jobs.node_space import NodeSpace
 from seedrank.jobs.outcome import Outcome
 from seedrank.jobs.paths import followed_graph, path_columns
 from seedrank.jobs.progress import Stopwatch
@@ -30,66 +34,6 @@ from seedrank.jobs.resources import processors
 from seedrank.jobs.results import open_run
 from seedrank.kernels.contributions import seed_contributions
 from seedrank.kernels.runs import gather
-
-
-@dataclass(frozen=True)
-class SeedContribution:
-    """What a seed brings to a score: its id, its share of the seeds, its part of the score."""
-
-    seed: Any
-    weight: float
-    contribution: float
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Why a node is where it is among the candidates of a query.
-
-    Attributes
-    ----------
-    query, node : the ids, in the types of the inputs.
-    method, status : what ran, and how the query ended, without time limits.
-    restart : restart probability of ppr and walks, else None.
-    candidate : whether the node is among the first ``top_k``.
-    rank : position among the nodes that the query may return; None if it may not return the node, or has no score.
-    returnable : number of nodes that the query may return.
-    rank_of_all, scored : position among all nodes that have a score, seeds and exclusions included, and their number.
-    score : None when the method gives the node none.
-    hops, anchor : of the path; None when no path leads to the node. A walk's hops are its fewest steps.
-    path : edges from the anchor to the node: src, dst, type, weight, reversed.
-    contributions : of every seed to the score, the largest first (ppr only, else None).
-    contribution_bound : how far their sum may be from ``score``.
-    visit_count : as in ``candidates`` (None for ppr).
-    visited_nodes, visited_edges, budget_hit, truncated, iterations, error_bound : as in ``queries``.
-    """
-
-    query: Any
-    node: Any
-    method: str
-    status: str
-    restart: float | None
-    candidate: bool
-    rank: int | None
-    returnable: int
-    rank_of_all: int | None
-    scored: int
-    score: float | None
-    hops: int | None
-    anchor: Any
-    path: list[dict[str, Any]] | None
-    contributions: list[SeedContribution] | None
-    contribution_bound: float | None
-    visit_count: int | None
-    visited_nodes: int | None
-    visited_edges: int | None
-    budget_hit: str | None
-    truncated: bool | None
-    iterations: int | None
-    error_bound: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the explanation as plain values, for JSON."""
-        return asdict(self)
 
 
 def explain(
@@ -128,40 +72,57 @@ def explain(
     Raises
     ------
     ConfigError
-        ``restart`` is missing, or none of the run's; the run fused its lists.
+        ``restart`` is missing, or none of the run's.
     InputDataError
         Not a run folder; graph or inputs are gone or have changed; the run has no such query, the graph no such node.
     """
     opened = open_run(run)
     options = recorded_options(opened.manifest)
-    if options.fusion != "none":
-        raise ConfigError(
-            f"{opened.name} fused its lists (--fusion {options.fusion}), which this command does not take apart",
-            expected="a run with --fusion none",
-            fix="see the columns score_… of RUN/candidates: they say what each list contributes to a score",
-        )
     row = _row_of(restart, options)
     store = recorded_store(opened, work_dir=work_dir)
     query_set = recorded_queries(
         opened, store, options, JobInputs(queries=queries, query_info=query_info, exclude=exclude)
     )
     asked = _position(query, query_set.query_ids, what="query", place=f"the hits of {opened.name}")
-    target = int(store.inverse_order[_position(node, store.ids, what="node", place=f"the graph {store.path}")])
-    if not query_set.seeded[asked]:
+    target = _target(node, query_set.space)
+    if not query_set.valid[asked]:
         raise InputDataError(
             f"query {query!r} has no valid seeds: nothing is near it",
-            expected="a query with a hit of positive weight that is in the graph",
+            expected="a query with a hit of positive weight" + ("" if options.ranks_hits else " that is in the graph"),
             fix="see seeds_given and seeds_missing of the query in RUN/queries",
         )
-    return _explain(store, query_set, options, asked, target, row)
+    if query_set.plans is None:
+        return _explain(store, query_set, options, asked, target, row)
+    plans = query_set.plans
+    job = plans.jobs[plans.group[asked]]
+    found = _explain(store, job.query_set, job.options, asked, target, row)
+    return replace(found, plan=plans.plans[asked].as_py(), trace=json.loads(plans.traces[asked].as_py()))
+
+
+def _target(node: Any, space: NodeSpace) -> int:
+    """Position of a node that the graph has, or a hit."""
+    place = "the run" if not space.graph_nodes else f"the graph {space.store.path}"
+    if len(space.foreign):
+        place += " or the hits"
+        try:
+            return space.graph_nodes + _position(node, space.foreign, what="node", place=place)
+        except InputDataError:
+            if not space.graph_nodes:
+                raise
+    return int(space.store.inverse_order[_position(node, space.store.ids, what="node", place=place)])
 
 
 def _explain(
     store: GraphStore, query_set: QuerySet, options: ScoreOptions, asked: int, target: int, row: int
 ) -> Explanation:
-    unfiltered = replace(query_set, exclusions=ExclusionLists.none(len(query_set)), eligible=None)
+    # Where hits are ranked, a node that is left out leaves its place in the lists to no other: nothing to look at.
+    unfiltered = (
+        query_set
+        if options.ranks_hits
+        else replace(query_set, exclusions=ExclusionLists.none(len(query_set)), eligible=None)
+    )
     everything = options.model_copy(
-        update={"top_k": max(store.facts.nodes, 1), "min_score": 0.0, "paths": False, "stop": "tolerance"}
+        update={"top_k": max(len(query_set.space), 1), "min_score": 0.0, "paths": False, "stop": "tolerance"}
     )
     everywhere = everything.model_copy(update={"max_hops": None}) if options.method == "ppr" else everything
     whole = _compute(store, unfiltered, everywhere, asked, row)
@@ -170,14 +131,21 @@ def _explain(
     place, rank = _place(whole.nodes, target), _place(allowed.nodes, target)
     values = {name: column[0].as_py() for name, column in whole.query_columns.items()}
     visits = whole.candidate_columns.get("visit_count")
-    hops, anchor, path = _path(store, query_set, options, asked, target, whole, place)
+    in_graph = target < query_set.space.graph_nodes and options.method not in _OF_HITS
+    hops, anchor, path = None, None, None
+    if in_graph and query_set.seeded[asked]:
+        hops, anchor, path = _path(store, query_set, options, asked, target, whole, place)
     restart = options.restart_probabilities[row] if "restart" in METHODS[options.method].options else None
-    contributions, bound = _contributions(store, query_set, options, asked, target, row)
+    contributions, bound = None, None
+    if options.method == "ppr" and options.fusion == "none" and whole.status[0] != "fallback_rrf":
+        contributions, bound = _contributions(store, query_set, options, asked, target, row)
     return Explanation(
         query=query_set.query_ids[asked].as_py(),
-        node=store.ids[int(store.order[target])].as_py(),
+        node=query_set.space.ids(np.array([target], dtype=np.int32))[0].as_py(),
         method=options.method,
         status=str(whole.status[0]),
+        plan=None,
+        trace=None,
         restart=restart,
         candidate=rank is not None and rank < options.top_k,
         rank=None if rank is None else rank + 1,
@@ -185,6 +153,7 @@ def _explain(
         rank_of_all=None if place is None else place + 1,
         scored=len(whole.nodes),
         score=None if place is None else float(whole.scores[place]),
+        terms=_terms(whole, place, query_set, options),
         hops=hops,
         anchor=anchor,
         path=path,
@@ -195,17 +164,37 @@ def _explain(
     )
 
 
+#: Methods that follow no path.
+_OF_HITS = frozenset({"fuse", "semantic", "hybrid"})
 _MEASURED = ("visited_nodes", "visited_edges", "budget_hit", "truncated", "iterations", "error_bound")
 
 
 def _compute(store: GraphStore, query_set: QuerySet, options: ScoreOptions, asked: int, row: int) -> Outcome:
-    runner = METHODS[options.method].start(store, lambda: query_set, options, Stopwatch(), Clock())
+    runner = start_method(store, lambda: query_set, options, Stopwatch(), Clock())
     return runner.score(np.array([asked], dtype=np.int64)).row(row)
 
 
 def _place(nodes: npt.NDArray[np.int32], target: int) -> int | None:
     found = np.flatnonzero(nodes == target)
     return int(found[0]) if len(found) else None
+
+
+def _terms(whole: Outcome, place: int | None, query_set: QuerySet, options: ScoreOptions) -> list[ScoreTerm] | None:
+    """Terms that a score is the sum of, in the order of their size, then of their names; None where it is one."""
+    names = component_names(options, query_set)
+    if not names or place is None:
+        return None
+    lists = query_set.hit_lists
+    weights = {} if lists is None else dict(zip(lists.names, lists.weights.tolist(), strict=True))
+    terms = []
+    for name in names:
+        column = whole.candidate_columns.get(component_column(name))
+        value = None if column is None else column[place].as_py()
+        if value is not None:
+            # weight / (k + rank), solved for the rank.
+            by_rank = options.fusion == "rrf" and value > 0
+            terms.append(ScoreTerm(name, value, round(weights[name] / value - options.rrf_k) if by_rank else None))
+    return sorted(terms, key=lambda term: (-term.contribution, term.name))
 
 
 def _path(
@@ -220,10 +209,10 @@ def _path(
     """Hops, anchor and path of the node; of recall, from the anchor that its score comes from."""
     offsets, entries = gather(query_set.seeds.offsets, np.array([asked]))
     anchors = query_set.seeds.nodes[entries]
-    recalled = whole.candidate_columns
+    recalled = whole.candidate_columns if "anchor_id" in whole.candidate_columns else None
     fixed = None
-    if recalled:
-        if place is None:
+    if recalled is not None:
+        if place is None or not recalled["anchor_id"][place].is_valid:
             return None, None, None
         rank = match_ids(recalled["anchor_id"].slice(place, 1), store.ids)
         fixed = store.inverse_order[rank].astype(np.int32)
@@ -237,15 +226,13 @@ def _path(
         from_anchors=fixed,
         threads=processors(),
     )
-    hops = recalled["hops"][place] if recalled else columns["hops"][0]
+    hops = recalled["hops"][place] if recalled is not None else columns["hops"][0]
     return hops.as_py(), columns["anchor_id"][0].as_py(), columns["path"][0].as_py()
 
 
 def _contributions(
     store: GraphStore, query_set: QuerySet, options: ScoreOptions, asked: int, target: int, row: int
-) -> tuple[list[SeedContribution] | None, float | None]:
-    if options.method != "ppr":
-        return None, None
+) -> tuple[list[SeedContribution], float]:
     first, last = query_set.seeds.offsets[asked : asked + 2]
     nodes, weights = query_set.seeds.nodes[first:last], query_set.seeds.weights[first:last]
     found = seed_contributions(

@@ -7,6 +7,7 @@ from typing import Any
 from seedrank.config import ScoreOptions, make_options
 from seedrank.errors import InputDataError
 from seedrank.io.graphstore import GraphStore
+from seedrank.io.no_graph import NoGraph
 from seedrank.io.records import InputRecord, RunManifest
 from seedrank.jobs.inputs import QUERY_INPUTS, JobInputs
 from seedrank.jobs.query_set import QuerySet, load_query_set
@@ -34,7 +35,7 @@ def recorded_options(manifest: RunManifest) -> ScoreOptions:
 
 
 def recorded_store(run: Run, *, work_dir: str | None = None) -> GraphStore:
-    """Open the graph store of a run.
+    """Open the graph store of a run; `NoGraph` for one that had none.
 
     Raises
     ------
@@ -42,6 +43,8 @@ def recorded_store(run: Run, *, work_dir: str | None = None) -> GraphStore:
         The run never got that far, or its store is gone or another one.
     """
     record = run.manifest.graph
+    if record is None and run.manifest.queries is not None:
+        return NoGraph()
     if record is None:
         raise InputDataError(
             f"{run.name} names no graph: the run ended before it had one",

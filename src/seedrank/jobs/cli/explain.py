@@ -11,7 +11,8 @@ from seedrank.jobs.cli.console import console_options, set_up_logging
 from seedrank.jobs.cli.options import GroupedCommand, input_option
 from seedrank.jobs.cli.render import echo_json, echo_table
 from seedrank.jobs.cli.score import one_or_many
-from seedrank.jobs.explain import Explanation, explain
+from seedrank.jobs.explain import explain
+from seedrank.jobs.explanation import Explanation, ScoreTerm
 
 
 @click.command("explain", cls=GroupedCommand, epilog="Example: seedrank explain run --query q1 --node p2")
@@ -64,6 +65,7 @@ def command(
 def _echo_text(found: Explanation) -> None:
     rows: dict[str, Any] = {
         "method": found.method,
+        "plan": found.plan,
         "status": found.status,
         "restart": found.restart,
         "score": found.score,
@@ -85,6 +87,11 @@ def _echo_text(found: Explanation) -> None:
         f"query {found.query}, node {found.node}",
         {name: value for name, value in rows.items() if value is not None or name in always},
     )
+    if found.terms is not None:
+        width = max((len(term.name) for term in found.terms), default=0)
+        _echo_lines("terms of the score", (_term(term, width) for term in found.terms))
+    if found.trace is not None:
+        _echo_lines("why this plan", map(_because, found.trace.items()))
     if found.path:
         _echo_lines("path", map(_edge, found.path))
     if found.contributions is not None:
@@ -96,6 +103,28 @@ def _echo_text(found: Explanation) -> None:
                 for part in found.contributions
             ),
         )
+
+
+def _term(term: ScoreTerm, width: int) -> str:
+    return f"{term.name:<{width}}  {term.contribution:.6g}" + ("" if term.rank is None else f"  rank {term.rank:,}")
+
+
+def _because(item: tuple[str, Any]) -> str:
+    """One line of a trace; what is a mapping there stands on the line of its name."""
+    name, value = item
+    if name == "signals":
+        value = {signal: f"{'yes' if one['value'] else 'no'} ({one['from']})" for signal, one in value.items()}
+    elif name == "budget":
+        value = f"{value['value']} ({value['from']})"
+    if isinstance(value, Mapping):
+        value = ", ".join(f"{key} {_word(part)}" for key, part in value.items())
+    elif isinstance(value, list):
+        value = ", ".join(value) or "none"
+    return f"{name.replace('_', ' ')}: {value}"
+
+
+def _word(value: Any) -> Any:
+    return ("yes" if value else "no") if isinstance(value, bool) else value
 
 
 def _of(rank: int | None, count: int, what: str) -> str | None:
