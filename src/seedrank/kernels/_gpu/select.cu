@@ -33,7 +33,8 @@ extern "C" __global__ void exclude(const int* excluded, const int* place, int ex
 }
 
 // Count the digits of the nodes that agree with what is known of the k-th key: grid (any, words), block (lanes,
-// any), a lane a column; fewer than LANES where there are no more columns. The counters of a digit lie side by side, so no two lanes meet at a bank.
+// any), a lane a column; fewer than LANES where there are no more columns. The counters of a digit lie side by side, so
+// no two lanes meet at a bank.
 template <typename T>
 __device__ __forceinline__ void count_digits(const T* __restrict__ block, int nodes, int width, const int* positions,
                                              int count, const unsigned* __restrict__ allowed, int words, T min_score,
