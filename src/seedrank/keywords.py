@@ -71,12 +71,12 @@ class ScoreKeywords(BuildKeywords, total=False):
     random_seed: int
     hop_decay: float
     neighbors_per_seed: int | None
-    budget: Budget
-    source_role: dict[str, SourceRole]
     expand_depth: int
     include_expanded: bool
     edge_bonus: float
     centrality_bonus: float
+    budget: Budget
+    source_role: dict[str, SourceRole]
     source: tuple[str, ...] | list[str]
     source_normalization: Normalization
     seed_weighting: SeedWeighting

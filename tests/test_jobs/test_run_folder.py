@@ -128,6 +128,8 @@ def test_file_metadata_says_what_made_the_table(run: seedrank.Run) -> None:
         "stop": "tolerance",
         "source_normalization": "sum",
         "seed_source_weight": {},
+        "seed_weighting": "weight",
+        "seed_node_type": [],
     }
     for name, table in (("candidates", run.candidates), ("queries", run.queries)):
         for file in table.files:
@@ -253,7 +255,7 @@ class TestManifest:
         text = (run.path / "run.json").read_text(encoding="utf-8")
         manifest = RunManifest.model_validate_json(text)
         assert manifest == run.manifest
-        assert [name for name, value in manifest if value is None] == ["error"]
+        assert [name for name, value in manifest if value is None] == ["error", "planner_rules"]
         assert (manifest.schema_version, manifest.state, manifest.part_size) == (1, "finished", 2)
         assert manifest.seedrank_version == seedrank.__version__
         assert manifest.started_at <= str(manifest.finished_at)
