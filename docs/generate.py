@@ -103,7 +103,7 @@ def candidates_table() -> str:
 
 def queries_table() -> str:
     """Return the columns of ``RUN/queries``."""
-    return _schema_table(queries_schema(query_type=pa.string(), facts={}))
+    return _schema_table(queries_schema(query_type=pa.string(), facts={}, reranked=True))
 
 
 def planner_rules() -> str:

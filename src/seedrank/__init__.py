@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from seedrank.jobs.explanation import Explanation
     from seedrank.jobs.info import info
     from seedrank.jobs.plan import Plan, plan
+    from seedrank.jobs.ranker import Ranker, rerank
     from seedrank.jobs.results import Run, open_run
     from seedrank.jobs.score import score
     from seedrank.jobs.stores import open_graph
@@ -39,6 +40,8 @@ _HOME = {
     "info": ("seedrank.jobs.info", "info"),
     "Plan": ("seedrank.jobs.plan", "Plan"),
     "plan": ("seedrank.jobs.plan", "plan"),
+    "Ranker": ("seedrank.jobs.ranker", "Ranker"),
+    "rerank": ("seedrank.jobs.ranker", "rerank"),
     "Run": ("seedrank.jobs.results", "Run"),
     "open_run": ("seedrank.jobs.results", "open_run"),
     "score": ("seedrank.jobs.score", "score"),
@@ -50,6 +53,7 @@ __all__ = [
     "Explanation",
     "GraphStore",
     "Plan",
+    "Ranker",
     "Run",
     "__version__",
     "build",
@@ -61,6 +65,7 @@ __all__ = [
     "open_graph",
     "open_run",
     "plan",
+    "rerank",
     "score",
 ]
 

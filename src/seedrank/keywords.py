@@ -17,6 +17,7 @@ from seedrank.config.names import (
     Normalization,
     NullWeight,
     Precision,
+    Rerank,
     Resume,
     SeedWeighting,
     SourceRole,
@@ -77,6 +78,12 @@ class ScoreKeywords(BuildKeywords, total=False):
     centrality_bonus: float
     budget: Budget
     source_role: dict[str, SourceRole]
+    vector_column: str
+    vector_node_column: str
+    vector_query_column: str
+    vector_depth: int
+    rerank: Rerank
+    rerank_depth: int
     source: tuple[str, ...] | list[str]
     source_normalization: Normalization
     seed_weighting: SeedWeighting

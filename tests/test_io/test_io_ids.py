@@ -239,6 +239,19 @@ def test_match_nothing() -> None:
     assert match_ids(pa.array([1]), pa.array([], pa.int64())).tolist() == [-1]
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+def test_few_strings_among_many_are_found_as_many_are(kind: pa.DataType) -> None:
+    known = pa.array(sorted([f"k{2 * i}" for i in range(2000)] + ["", "é", "😀", "\uffff"]))
+    few = pa.array(["k10", None, "k11", "", "z", "😀", "k10", "\uffff\uffff", "é"], kind)
+    many = pa.concat_arrays([few.cast(pa.string())] * 300)
+    found = match_ids(few, known)
+    assert found.tolist() == match_ids(many, known).tolist()[: len(few)]
+    assert [known[i].as_py() if i >= 0 else None for i in found] == [
+        "k10", None, None, "", None, "😀", "k10", None, "é",
+    ]  # fmt: skip
+    assert match_ids(few, known.slice(0, 0)).tolist() == [-1] * len(few)
+
+
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint64()])
 def test_few_integers_among_many_are_found_as_many_are(kind: pa.DataType) -> None:
     """Bisection and hash table agree: unknown below, between and above, null, repeats, the last digit at 2^53."""

@@ -200,6 +200,8 @@ def test_methods_that_queries_name(auto: Auto, edges: pa.Table, hits: pa.Table, 
         options: dict[str, Any] = {"include_seeds": True} if method in ("bfs", "walk", "ppr") else {}
         if method in ("bfs", "walk", "ppr"):
             options["paths"] = True
+        if method in ("semantic", "hybrid"):
+            options["source_role"] = ROLES
         alone = seedrank.score(edges, queries=hits, out=tmp_path / str(method), method=method, top_k=10, **options)
         columns = alone.candidates.schema.names
         assert rows_of(run, [name(query)], columns) == rows_of(alone, [name(query)], columns)
@@ -227,8 +229,8 @@ def test_exclusions_of_queries_hold_for_every_method(
 
 
 def test_what_is_refused(auto: Auto, hits: pa.Table, info: pa.Table) -> None:
-    with pytest.raises(ConfigError, match="does not know what kind of store the source 'vectors' is"):
-        auto(hits, info, source_role={"words": "sparse"})
+    with pytest.raises(ConfigError, match="does not know what kind of store the source 'words' is"):
+        auto(hits, info, source_role={"vectors": "dense"})
     with pytest.raises(InputDataError, match="--source-role 'word': no hit has this source"):
         auto(hits, info, source_role={**ROLES, "word": "sparse"})
     with pytest.raises(ConfigError, match="has no plan with budget fast"):

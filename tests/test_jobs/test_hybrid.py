@@ -87,6 +87,16 @@ def test_case_46_what_was_seen_is_filtered_before_the_cut(fuse: Fuse) -> None:
     assert found.column("score_edge") == {"A": 0.5}
 
 
+def test_semantic_sources_are_those_that_are_said_to_be_dense(fuse: Fuse) -> None:
+    hits = [("a", "pages", 0.5), ("b", "words", 9.0), ("c", "dense", 0.1)]
+    assert fuse(hits, method="semantic").nodes() == ["b", "a", "c"]
+    assert fuse(hits, method="semantic", source_role={"words": "sparse"}).nodes() == ["b", "a", "c"]
+    assert fuse(hits, method="semantic", source_role={"pages": "dense"}).nodes() == ["a", "c"]
+    assert fuse(hits, EDGES, method="hybrid", source_role={"pages": "dense"}).nodes() == ["a", "c"]
+    with pytest.raises(InputDataError, match="--source-role 'others': no hit has this source"):
+        fuse(hits, method="semantic", source_role={"others": "dense"})
+
+
 def test_queries_without_hits_have_no_valid_seeds(fuse: Fuse) -> None:
     hits = pa.table({"query_id": ["full", "empty"], "node_id": ["a", None], "weight": [1.0, None]})
     found = fuse(hits, method="semantic")

@@ -40,9 +40,11 @@ def test_columns_with_and_without_paths(method: Method) -> None:
     assert set(candidate_columns(plain, [method, "bfs"])) == {"hops", "anchor_id", "visit_count"}
     if method in OF_HITS:
         return
+    reranked = make_options(ScoreOptions, {"method": method, "rerank": "vectors"})
+    assert candidate_columns(reranked, [method])[0] == FURTHER_COLUMNS[0]
     paths = make_options(ScoreOptions, {"method": method, "paths": True})
     assert candidate_columns(paths, [method]) == (
-        *(name for name in FURTHER_COLUMNS if method not in PLAIN or name != "visit_count"),
+        *(name for name in FURTHER_COLUMNS[1:] if method not in PLAIN or name != "visit_count"),
     )
 
 

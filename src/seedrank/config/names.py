@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 Group = Literal["Input", "Graph", "Method", "Seeds", "Fusion", "Output", "Run"]
@@ -18,6 +19,7 @@ Method = Literal["ppr", "walk", "bfs", "dfs", "neighbors", "fuse", "semantic", "
 Fusion = Literal["rrf", "weighted", "none"]
 Fallback = Literal["rrf", "none"]
 Stop = Literal["tolerance", "top-k"]
+Rerank = Literal["vectors", "none"]
 Resume = Literal["auto", "never"]
 Budget = Literal["fast", "balanced", "thorough"]
 SourceRole = Literal["dense", "sparse", "graph"]
@@ -30,6 +32,12 @@ HIT_SCORES = ("semantic", "hybrid")
 
 #: Name of the channel that brings what a method found in the graph, beside the sources of the hits.
 GRAPH_CHANNEL = "graph"
+
+#: Source of the hits that a search among vectors brings.
+VECTOR_SOURCE = "vectors"
+
+#: Sources that have a role by their name alone. One that is called as the channel of the graph is refused anyway.
+ROLES_BY_NAME: Mapping[str, SourceRole] = {"dense": "dense", "sparse": "sparse", VECTOR_SOURCE: "dense"}
 
 #: How an option's value came about, weakest first. ``argument`` is a keyword argument of the Python call.
 ORIGINS = ("default", "preset", "file", "env", "flag", "argument")

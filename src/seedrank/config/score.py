@@ -15,6 +15,7 @@ from seedrank.config.names import HIT_SCORES, WALK_RESTART
 from seedrank.config.output import OutputOptions
 from seedrank.config.planner import PlannerOptions
 from seedrank.config.run import RunOptions
+from seedrank.config.vectors import VectorOptions
 from seedrank.presets import preset_values
 
 
@@ -23,6 +24,7 @@ class ScoreOptions(
     OutputOptions,
     FusionOptions,
     SeedOptions,
+    VectorOptions,
     PlannerOptions,
     MethodOptions,
     HitOptions,
@@ -42,6 +44,8 @@ class ScoreOptions(
             fused.setdefault("fusion", "rrf")
         if fused.get("fusion", "none") != "none" or values.get("method") in HIT_SCORES:
             fused.setdefault("include_seeds", True)
+        if fused.get("rerank", "none") != "none":
+            fused.setdefault("vector_depth", 0)
         return fused
 
     @field_validator("restart", "damping", mode="before")

@@ -22,7 +22,7 @@ QUERIES_SCHEMA_VERSION = 1
 FILE_KEY = b"seedrank"
 ROW_GROUP_ROWS = 1 << 20
 #: Columns of ``candidates`` that some methods and options add, in their order.
-FURTHER_COLUMNS = ("hops", "anchor_id", "visit_count", "path")
+FURTHER_COLUMNS = ("cosine", "hops", "anchor_id", "visit_count", "path")
 
 
 class ScoreMeaning(NamedTuple):
@@ -67,8 +67,8 @@ def candidates_schema(
     components : names of the lists that were fused, each with a column of its own.
     columns : the ones of `FURTHER_COLUMNS` that are filled, in that order.
     """
-    further = _further_columns(node_type)
     score_type = pa.float32() if precision == "float32" else pa.float64()
+    further = _further_columns(node_type, score_type)
     return pa.schema(
         [
             _field("query_id", query_type, "id of the query, as given"),
@@ -111,8 +111,16 @@ def path_type(node_type: pa.DataType) -> pa.ListType:
     return pa.list_(pa.field("element", edge, nullable=False))
 
 
-def _further_columns(node_type: pa.DataType) -> dict[str, pa.Field]:
+def _further_columns(node_type: pa.DataType, score_type: pa.DataType) -> dict[str, pa.Field]:
     fields = (
+        _field(
+            "cosine",
+            score_type,
+            "cosine of the vectors of candidate and query, by which the first candidates are ranked; null without a "
+            "vector, and for candidates that were not ranked again",
+            unit="-1 to 1",
+            nullable=True,
+        ),
         _field(
             "hops",
             pa.int32(),
@@ -150,7 +158,20 @@ def _restart_column(several: bool) -> tuple[pa.Field, ...]:
     return (field,) if several else ()
 
 
-def queries_schema(*, query_type: pa.DataType, facts: Mapping[str, Any], several_restarts: bool = False) -> pa.Schema:
+def _reranked_columns(reranked: bool) -> tuple[pa.Field, ...]:
+    field = _field(
+        "without_vector",
+        pa.int32(),
+        "candidates that could not be ranked again, because they or the query have no vector; they follow the others",
+        unit="rows",
+        nullable=True,
+    )
+    return (field,) if reranked else ()
+
+
+def queries_schema(
+    *, query_type: pa.DataType, facts: Mapping[str, Any], several_restarts: bool = False, reranked: bool = False
+) -> pa.Schema:
     """Schema of ``RUN/queries``; columns that the method does not measure are null."""
     return pa.schema(
         [
@@ -199,6 +220,7 @@ def queries_schema(*, query_type: pa.DataType, facts: Mapping[str, Any], several
             ),
             _field("budget_hit", pa.string(), "the limit that was met, named as its option", nullable=True),
             _field("truncated", pa.bool_(), "whether a limit cut something off", nullable=True),
+            *_reranked_columns(reranked),
             _field("plan", pa.string(), "name of the plan that was chosen", nullable=True),
             _field("trace", pa.string(), "why the plan was chosen, as JSON", nullable=True),
         ],

@@ -25,6 +25,10 @@ COLUMN_OPTIONS = {
     ("queries", "node id"): "--hit-node-column",
     ("exclusions", "query id"): "--hit-query-column",
     ("exclusions", "node id"): "--hit-node-column",
+    ("node vectors", "id"): "--vector-node-column",
+    ("node vectors", "vector"): "--vector-column",
+    ("query vectors", "id"): "--vector-query-column",
+    ("query vectors", "vector"): "--vector-column",
 }
 
 _SHOWN_ROWS = 5

@@ -274,5 +274,8 @@ def _drain(chunks: list[Codes], table: Codes) -> Codes:
 
 def _in_threads(function: Callable[[_ArgumentT], _ResultT], arguments: Iterable[_ArgumentT]) -> list[_ResultT]:
     """``map`` on as many threads as Arrow uses; for work that releases the interpreter's lock."""
+    given = list(arguments)
+    if len(given) < 2:  # a thread would take longer to start than most work does
+        return [function(argument) for argument in given]
     with ThreadPoolExecutor(pa.cpu_count()) as pool:
-        return list(pool.map(function, arguments))
+        return list(pool.map(function, given))

@@ -15,8 +15,9 @@ from seedrank.io.encoders import HashEncoder, OffsetEncoder
 
 # Nodes are numbered with int32.
 MAX_IDS = 2**31 - 1
-# Integers are found by bisection where the known ones are so many times more: a table of them would take longer.
+# Ids are found by bisection where the known ones are so many times more: a table of them would take longer.
 BISECTED = 8
+BISECTED_STRINGS = 256
 
 _ID_TYPES = "integers of any width, string, large_string, string_view, or a dictionary of these"
 _NOTHING_CONVERTED = "ids of one kind everywhere, all integers or all strings: nothing is converted silently"
@@ -203,7 +204,10 @@ def match_ids(
             fix="write both with one type (strings keep leading zeros, integers do not)",
         )
     if is_string(wanted.type):
-        wanted, known = wanted.cast(pa.large_string()), known.cast(pa.large_string())
+        if wanted.type != known.type or pa.types.is_string_view(known.type):
+            wanted, known = wanted.cast(pa.large_string()), known.cast(pa.large_string())
+        if len(wanted) * BISECTED_STRINGS <= len(known):
+            return _bisect_strings(wanted, known)
     else:
         wanted, known = _same_integers(wanted, known)
         if len(wanted) * BISECTED <= len(known):
@@ -238,6 +242,19 @@ def insertion_points(wanted: pa.Array, known: pa.Array) -> npt.NDArray[np.int64]
         low[searching[before]] = middle[before] + 1
         high[searching[~before]] = middle[~before]
     return low
+
+
+def _bisect_strings(wanted: pa.Array, known: pa.Array) -> npt.NDArray[np.int32]:
+    """Find few strings among many sorted ones, without a hash table of the many."""
+    found = np.full(len(wanted), -1, dtype=np.int32)
+    present = np.flatnonzero(wanted.is_valid().to_numpy(zero_copy_only=False))
+    if not len(known) or not len(present):
+        return found
+    values = wanted.take(pa.array(present))
+    places = np.minimum(insertion_points(values, known), len(known) - 1)
+    equal = pc.equal(known.take(pa.array(places)), values).to_numpy(zero_copy_only=False)
+    found[present[equal]] = places[equal]
+    return found
 
 
 def _bisect(wanted: pa.Array, known: pa.Array) -> npt.NDArray[np.int32]:

@@ -88,7 +88,8 @@ class HitTable:
 
     def place(self, column: str) -> str:
         """Name a column of the hits in messages."""
-        return f"{column} of the hits in {self.records[0].uri}"
+        # Hits that a search among vectors found are read from nowhere.
+        return f"{column} of the hits" + (f" in {self.records[0].uri}" if self.records else "")
 
 
 def read_hits(

@@ -120,6 +120,20 @@ class QueryCounts(_Record):
     seeds_missing: int
 
 
+class VectorCounts(_Record):
+    """The vectors of a run, and those that were left aside."""
+
+    width: int | None = Field(description="Numbers of a vector; null without a vector.")
+    node_vectors: int
+    null_node_vectors: int = Field(description="Rows whose vector is null.")
+    zero_node_vectors: int = Field(description="Vectors of length 0: no cosine.")
+    unknown_nodes: int = Field(description="Vectors of nodes that the graph does not have; they are not searched.")
+    nodes_without_vector: int = Field(description="Nodes of the graph without a vector.")
+    query_vectors: int
+    zero_query_vectors: int = Field(description="Vectors of length 0: no cosine.")
+    queries_without_vector: int
+
+
 class PartRecord(_Record):
     """One finished part."""
 
@@ -165,6 +179,7 @@ class RunManifest(_Record):
     graph: GraphRecord | None = None
     backend: BackendRecord | None = None
     queries: QueryCounts | None = None
+    vectors: VectorCounts | None = None
     part_size: int
     parts_planned: int | None = None
     parts: list[PartRecord] = []

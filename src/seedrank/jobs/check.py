@@ -41,6 +41,7 @@ class CheckReport:
     seeds_missing: int
     eligible_nodes: int
     plans: dict[str, int] | None
+    vectors: dict[str, Any] | None = None
     warnings: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -56,6 +57,8 @@ def check(
     query_info: Any = None,
     nodes: Any = None,
     exclude: Any = None,
+    node_vectors: Any = None,
+    query_vectors: Any = None,
     **options: Unpack[ScoreKeywords],
 ) -> CheckReport:
     """Validate the inputs of `score` completely: every row, every name, every id type, every stored byte.
@@ -69,7 +72,15 @@ def check(
         What `score` would raise.
     """
     return run_check(
-        JobInputs(graph=graph, queries=queries, query_info=query_info, nodes=nodes, exclude=exclude),
+        JobInputs(
+            graph=graph,
+            queries=queries,
+            query_info=query_info,
+            nodes=nodes,
+            exclude=exclude,
+            node_vectors=node_vectors,
+            query_vectors=query_vectors,
+        ),
         out=out,
         options=make_options(ScoreOptions, options),
     )
@@ -102,6 +113,9 @@ def run_check(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options:
             seeds_given=int(query_set.seeds_given.clip(min=0).sum()),
             seeds_missing=int(query_set.seeds_missing.sum()),
             eligible_nodes=facts.nodes if query_set.eligible is None else int(np.count_nonzero(query_set.eligible)),
+            vectors=None
+            if query_set.vectors is None
+            else query_set.vectors.counts(query_set.query_ids, store).model_dump(),
             plans=None if query_set.plans is None else query_set.plans.counts,
             warnings=_warnings(query_set, None if isinstance(store, NoGraph) else facts),
         )

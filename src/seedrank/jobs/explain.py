@@ -45,6 +45,8 @@ def explain(
     queries: Any = None,
     query_info: Any = None,
     exclude: Any = None,
+    node_vectors: Any = None,
+    query_vectors: Any = None,
     work_dir: str | None = None,
 ) -> Explanation:
     """Explain the place of a node among the candidates of a query of a finished run.
@@ -60,7 +62,7 @@ def explain(
         Ids; an integer id may be given by its digits.
     restart : float, optional
         Which result of a run with several restart probabilities.
-    queries, query_info, exclude : as for `seedrank.score`, optional
+    queries, query_info, exclude, node_vectors, query_vectors : as for `seedrank.score`, optional
         The inputs of the run, when they have moved or were tables in memory.
     work_dir : path, optional
         Local folder for the copy of a graph store that is at a URL.
@@ -81,7 +83,16 @@ def explain(
     row = _row_of(restart, options)
     store = recorded_store(opened, work_dir=work_dir)
     query_set = recorded_queries(
-        opened, store, options, JobInputs(queries=queries, query_info=query_info, exclude=exclude)
+        opened,
+        store,
+        options,
+        JobInputs(
+            queries=queries,
+            query_info=query_info,
+            exclude=exclude,
+            node_vectors=node_vectors,
+            query_vectors=query_vectors,
+        ),
     )
     asked = _position(query, query_set.query_ids, what="query", place=f"the hits of {opened.name}")
     target = _target(node, query_set.space)

@@ -85,6 +85,10 @@ class FusingRunner:
     query_set: QuerySet
     options: ScoreOptions
 
+    def on(self, query_set: QuerySet) -> FusingRunner:
+        """Return the same for other queries."""
+        return replace(self, channel=self.channel.on(query_set), query_set=query_set)
+
     def score(self, queries: npt.NDArray[np.int64]) -> Outcome:
         """Score some queries together; those without a seed in the graph have hits."""
         lists = self.query_set.hit_lists

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seedrank.config import ScoreOptions
-from seedrank.config.names import GRAPH_CHANNEL
+from seedrank.config.names import GRAPH_CHANNEL, ROLES_BY_NAME
 from seedrank.errors import ConfigError, InputDataError
 from seedrank.io.queries import HitTable
 from seedrank.kernels.fuse import RankedLists, largest_fused_score
@@ -121,6 +121,8 @@ def build_hit_lists(
     weights = np.array([options.source_weight.get(name, 1.0) for name in names], dtype=np.float64)
     _check_reach(names, weights, options)
     present = nodes >= 0
+    if options.scores_hits:
+        present = present & _semantic(hits, names, options)
     lists = np.zeros(len(nodes), np.int32) if hits.source is None else hits.source
     scores = hits.weight
     if hits.retriever_weight is not None:
@@ -142,6 +144,16 @@ def build_hit_lists(
         lower_is_better=np.array([name in options.lower_is_better for name in names], dtype=np.bool_),
         usable=np.bincount(hits.query[heard], minlength=len(hits.query_ids)) > 0,
     )
+
+
+def _semantic(hits: HitTable, names: Sequence[str], options: ScoreOptions) -> npt.NDArray[np.bool_]:
+    """Mask of the hits whose weights are semantic scores: those of dense sources, if a source is said to be one."""
+    check_source_names("--source-role", list(options.source_role), names)
+    if "dense" not in options.source_role.values():
+        return np.ones(len(hits.query), dtype=np.bool_)
+    roles = [options.source_role.get(name, ROLES_BY_NAME.get(name)) for name in names]
+    dense = np.array([role == "dense" for role in roles], dtype=np.bool_)
+    return dense[np.zeros(len(hits.query), np.int32) if hits.source is None else hits.source]
 
 
 def _check_reach(names: Sequence[str], weights: npt.NDArray[np.float64], options: ScoreOptions) -> None:

@@ -13,9 +13,11 @@ DESCRIPTIONS = {
     "query_info": "the query attributes",
     "nodes": "the node table",
     "exclude": "the exclusions",
+    "node_vectors": "the node vectors",
+    "query_vectors": "the query vectors",
 }
 #: The inputs that make a query set; a run records each under this name.
-QUERY_INPUTS = ("queries", "query_info", "exclude")
+QUERY_INPUTS = ("queries", "query_info", "exclude", "node_vectors", "query_vectors")
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,9 @@ class JobInputs:
     Attributes
     ----------
     graph : graph store, or an edge list.
-    queries, query_info, nodes, exclude : hits, attributes of queries, node table and exclusions.
+    queries, query_info, nodes, exclude : hits (also as a `HitTable`, which has been read already), attributes of
+        queries, node table and exclusions.
+    node_vectors, query_vectors : vectors, both or neither.
     """
 
     graph: Any = None
@@ -33,6 +37,8 @@ class JobInputs:
     query_info: Any = None
     nodes: Any = None
     exclude: Any = None
+    node_vectors: Any = None
+    query_vectors: Any = None
 
     def by_description(self) -> Mapping[str, Any]:
         """Return every input by what messages call it."""

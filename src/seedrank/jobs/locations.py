@@ -10,6 +10,7 @@ from typing import Any
 import fsspec
 
 from seedrank.errors import ConfigError
+from seedrank.io.matrix import is_pair
 from seedrank.io.objects import ObjectFolder
 from seedrank.io.uri import open_filesystem
 
@@ -83,6 +84,8 @@ def check_output_apart(out: Path, inputs: Mapping[str, Any]) -> None:
 def _local_paths(source: Any) -> Iterator[tuple[Path, bool]]:
     """Yield (path, whether everything below it is read) of each local path in a source."""
     if isinstance(source, (list, tuple)):
+        if is_pair(source):  # of ids, which may look like paths, and an array
+            return
         for item in source:
             yield from _local_paths(item)
     elif isinstance(source, (str, os.PathLike)):

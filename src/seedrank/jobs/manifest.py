@@ -58,6 +58,8 @@ def record_inputs(manifest: RunManifest, store: GraphStore, query_set: QuerySet,
         seeds_given=int(query_set.seeds_given.clip(min=0).sum()),
         seeds_missing=int(query_set.seeds_missing.sum()),
     )
+    if query_set.vectors is not None:
+        manifest.vectors = query_set.vectors.counts(query_set.query_ids, store)
     if isinstance(store, NoGraph):
         return
     facts = store.facts

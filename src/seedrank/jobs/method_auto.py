@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -69,17 +69,22 @@ def start_auto(
     plans = query_set.plans
     assert plans is not None
     shared: dict[str, Runner] = {}
-    runners = []
-    for job in plans.jobs:
+
+    def start_jobs(jobs: tuple[PlannedJob, ...]) -> tuple[Runner, ...]:
         # A run that goes on keeps the backend that it began with.
-        changed = job.options.model_copy(update={"backend": options.backend})
-        runners.append(start(store, partial(_query_set, job), changed, stopwatch, clock, shared=shared))
+        changed = [job.options.model_copy(update={"backend": options.backend}) for job in jobs]
+        return tuple(
+            start(store, partial(_query_set, job), own, stopwatch, clock, shared=shared)
+            for job, own in zip(jobs, changed, strict=True)
+        )
+
+    runners = start_jobs(plans.jobs)
     with stopwatch.stage("load_backend"):
         needs = auto_requirements(options, store.facts.nodes)
         budget = memory_budget(options.memory_limit)
         width = block_size(options, needs, budget=budget, queries=len(query_set))
     record = needs.record(options, solver="by plan", width=width, budget=budget)
-    return AutoRunner(record.model_copy(update={"block_size": WIDEST_BLOCK}), plans, tuple(runners))
+    return AutoRunner(record.model_copy(update={"block_size": WIDEST_BLOCK}), plans, runners, start_jobs)
 
 
 def _query_set(job: PlannedJob) -> QuerySet:
@@ -95,11 +100,18 @@ class AutoRunner:
     backend : who computes in the graph; its ``block_size`` counts the queries that are sorted by plan together.
     plans : how every query runs.
     runners : one for each of the plans' jobs.
+    start_jobs : starts these for other jobs; what is loaded is shared.
     """
 
     backend: BackendRecord
     plans: PlannedQueries
     runners: tuple[Runner, ...]
+    start_jobs: Callable[[tuple[PlannedJob, ...]], tuple[Runner, ...]]
+
+    def on(self, query_set: QuerySet) -> AutoRunner:
+        """Return the same for other queries, and the plans of these."""
+        assert query_set.plans is not None
+        return replace(self, plans=query_set.plans, runners=self.start_jobs(query_set.plans.jobs))
 
     def score(self, queries: npt.NDArray[np.int64]) -> Outcome:
         """Score some queries, plan by plan."""

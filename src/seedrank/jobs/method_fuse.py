@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +66,10 @@ class FuseRunner:
     backend: BackendRecord
     query_set: QuerySet
     options: ScoreOptions
+
+    def on(self, query_set: QuerySet) -> FuseRunner:
+        """Return the same for other queries."""
+        return replace(self, query_set=query_set)
 
     def score(self, queries: npt.NDArray[np.int64]) -> Outcome:
         """Score some queries together."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -120,6 +120,10 @@ class HybridRunner:
     graph: _Graph | None
     query_set: QuerySet
     options: ScoreOptions
+
+    def on(self, query_set: QuerySet) -> HybridRunner:
+        """Return the same for other queries."""
+        return replace(self, query_set=query_set)
 
     def score(self, queries: npt.NDArray[np.int64]) -> Outcome:
         """Score some queries together."""

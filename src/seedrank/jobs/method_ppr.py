@@ -141,6 +141,10 @@ class PprRunner:
     options: ScoreOptions
     clock: Clock
 
+    def on(self, query_set: QuerySet) -> PprRunner:
+        """Return the same for other queries."""
+        return replace(self, query_set=query_set)
+
     def score(self, queries: npt.NDArray[np.int64]) -> Outcome:
         """Score some queries together.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -126,6 +126,10 @@ class RecallRunner:
     query_set: QuerySet
     options: ScoreOptions
     clock: Clock
+
+    def on(self, query_set: QuerySet) -> RecallRunner:
+        """Return the same for other queries."""
+        return replace(self, query_set=query_set)
 
     def score(self, queries: npt.NDArray[np.int64]) -> Outcome:
         """Score some queries together.

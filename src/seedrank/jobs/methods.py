@@ -25,6 +25,7 @@ from seedrank.jobs.method_recall import recall_requirements, start_recall
 from seedrank.jobs.outcome import Requirements, Runner
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet
+from seedrank.jobs.reranking import RerankingRunner, deep_options
 
 #: Methods that rank the hits themselves, under fusion or not: nothing is ranked around them.
 _RANK_HITS = frozenset({"fuse", "auto"})
@@ -120,7 +121,7 @@ _ALONE: Mapping[Method, MethodEntry] = {
     "semantic": MethodEntry(
         meaning=ScoreMeaning("what the stores say of a hit, the largest of several", "as the weights of the hits"),
         needs_graph=False,
-        options=frozenset({"hit_retriever_weight_column"}),
+        options=frozenset({"hit_retriever_weight_column", "source_role"}),
         candidate_columns=frozenset(),
         backends=(),
         requirements=hybrid_requirements,
@@ -131,7 +132,7 @@ _ALONE: Mapping[Method, MethodEntry] = {
             "what the stores say of a hit, and bonuses for its edges around the hits", "as the weights of the hits"
         ),
         needs_graph=True,
-        options=frozenset({"hit_retriever_weight_column", "direction", "edge_type", "type_weight"})
+        options=frozenset({"hit_retriever_weight_column", "source_role", "direction", "edge_type", "type_weight"})
         | {"expand_depth", "include_expanded", "edge_bonus", "centrality_bonus"},
         candidate_columns=frozenset(),
         backends=(),
@@ -178,15 +179,18 @@ def start_method(
     *,
     shared: dict[str, Runner] | None = None,
 ) -> Runner:
-    """Start the method of the options, and what ranks hits around it.
+    """Start the method of the options, and what ranks around it: the fusion with hits, then the cosines of vectors.
 
     Parameters
     ----------
     store, queries, options, stopwatch, clock : as in `MethodEntry.start`.
     shared : runners of the job by method, under options that differ in the depth alone. PageRank is not loaded twice.
     """
+    # A planner says of every plan whether it is ranked again.
+    again = options.rerank != "none" and options.method != "auto"
+    deep = deep_options(options) if again else options
     alone = options.method in _RANK_HITS or not options.fuses_hits
-    wanted = options if alone else channel_options(options)
+    wanted = deep if alone else channel_options(deep)
     there = None if shared is None else shared.get(options.method)
     if isinstance(there, PprRunner):
         channel: Runner = replace(there, query_set=queries(), options=wanted)
@@ -194,12 +198,13 @@ def start_method(
         channel = METHODS[options.method].start(store, queries, wanted, stopwatch, clock)
     if shared is not None:
         shared[options.method] = channel
-    return channel if alone else FusingRunner(channel.backend, channel, queries(), options)
+    runner = channel if alone else FusingRunner(channel.backend, channel, queries(), deep)
+    return RerankingRunner(runner.backend, runner, queries(), options) if again else runner
 
 
 def method_requirements(options: ScoreOptions, nodes: int) -> Requirements:
     """Say who would compute, and what a query of a block takes on a graph of so many nodes."""
-    return METHODS[options.method].requirements(channel_options(options), nodes)
+    return METHODS[options.method].requirements(channel_options(deep_options(options)), nodes)
 
 
 def check_method_options(options: ScoreOptions, graph: Any) -> None:
@@ -281,11 +286,19 @@ def candidate_columns(options: ScoreOptions, methods: Iterable[Method]) -> tuple
     filled = (PATH_COLUMNS if options.paths else frozenset()).union(
         *(METHODS[method].candidate_columns for method in methods)
     )
+    filled |= {"cosine"} if options.rerank != "none" else set()
     return tuple(name for name in FURTHER_COLUMNS if name in filled)
 
 
 def score_meaning(options: ScoreOptions) -> ScoreMeaning:
     """Say what the column ``score`` holds."""
+    if options.rerank != "none":
+        meaning = _meaning(options)
+        return ScoreMeaning(f"{meaning.description}; ranks are by the column cosine first", meaning.unit)
+    return _meaning(options)
+
+
+def _meaning(options: ScoreOptions) -> ScoreMeaning:
     if options.fusion != "none" and options.method != "auto":
         return FUSED[options.fusion]
     meaning = METHODS[options.method].meaning
@@ -304,6 +317,8 @@ def table_facts(options: ScoreOptions) -> dict[str, Any]:
     used = entry.options - _NO_FACTS - FUSION_OPTIONS
     if options.fuses_hits:
         used |= FUSION_OPTIONS if entry.needs_graph or options.method == "auto" else FUSION_OPTIONS - _GRAPH
+    if options.rerank != "none":
+        used |= {"rerank", "rerank_depth"}
     own = {name: values[name] for name in sorted(used)}
     if "restart" in own:
         several = options.restart_probabilities

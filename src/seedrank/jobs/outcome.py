@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ import pyarrow as pa
 from seedrank.config import ScoreOptions
 from seedrank.io.records import BackendRecord
 from seedrank.kernels.backend import BackendDecision
+
+if TYPE_CHECKING:  # what makes a query set reads options of methods, which say what they take by this module
+    from seedrank.jobs.query_set import QuerySet
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,10 @@ class Runner(Protocol):
     @property
     def backend(self) -> BackendRecord:
         """Who computes, why, and how many queries at a time: what ``run.json`` records."""
+        ...
+
+    def on(self, query_set: QuerySet) -> Runner:
+        """Return the same method, as it was loaded, for other queries on the same graph under the same options."""
         ...
 
     def score(self, queries: npt.NDArray[np.int64]) -> Outcome:

@@ -63,7 +63,7 @@ def assemble_part(
     by_status = Counter(status.tolist())
     cut_by_deadline = pc.sum(pc.equal(queries_table["budget_hit"], "deadline_s")).as_py() or 0
     return AssembledPart(
-        candidates=_candidates_table(first, counts, outcomes, query_set, options),
+        candidates=candidates_table(first, counts, outcomes, query_set, options),
         queries=queries_table,
         by_status=by_status,
         unfinished=by_status["failed"] + cut_by_deadline,
@@ -87,7 +87,12 @@ def _queries_table(
     queries = np.arange(first, first + count // several).repeat(several)
     query_ids = query_set.query_ids.take(pa.array(queries))
     given = query_set.seeds_given[queries]
-    schema = queries_schema(query_type=query_ids.type, facts=table_facts(options), several_restarts=several > 1)
+    schema = queries_schema(
+        query_type=query_ids.type,
+        facts=table_facts(options),
+        several_restarts=several > 1,
+        reranked=options.rerank != "none",
+    )
     columns: dict[str, Any] = {
         "query_id": query_ids,
         "restart": pa.array(np.tile(restarts, count // several)),
@@ -112,13 +117,22 @@ def _queries_table(
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
-def _candidates_table(
+def candidates_table(
     first: int,
     counts: npt.NDArray[np.int32],
     outcomes: Sequence[Outcome],
     query_set: QuerySet,
     options: ScoreOptions,
 ) -> pa.Table:
+    """Return the rows of ``candidates`` of consecutive queries, with schema and metadata.
+
+    Parameters
+    ----------
+    first : position of the first query.
+    counts : int32, candidates of each query; under several restart probabilities a query has one for each.
+    outcomes : those of the queries that have any, in their order.
+    query_set, options : of the job.
+    """
     space, restarts = query_set.space, options.restart_probabilities
     components = component_names(options, query_set)
     further = candidate_columns(options, methods_that_run(options, query_set))

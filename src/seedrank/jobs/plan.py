@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
+import pyarrow as pa
 
 from seedrank.config import ScoreOptions, make_options
 from seedrank.errors import InputDataError
@@ -14,6 +15,7 @@ from seedrank.io.ids import match_ids
 from seedrank.io.no_graph import NoGraph
 from seedrank.io.query_ids import read_query_ids
 from seedrank.io.tables import TableInput
+from seedrank.io.vectors import read_vector_ids
 from seedrank.jobs.build import read_nodes_input
 from seedrank.jobs.destination import earlier_run
 from seedrank.jobs.inputs import JobInputs
@@ -31,6 +33,7 @@ from seedrank.jobs.query_set import check_query_options, load_query_set
 from seedrank.jobs.returnable import filtered_nodes
 from seedrank.jobs.run_key import have_same_options
 from seedrank.jobs.stores import store_of
+from seedrank.jobs.vector_hits import searches_vectors, union_of_ids
 from seedrank.keywords import ScoreKeywords
 
 #: Memory of the interpreter and its libraries, and what one part holds before it is written.
@@ -97,6 +100,8 @@ def plan(
     query_info: Any = None,
     nodes: Any = None,
     exclude: Any = None,
+    node_vectors: Any = None,
+    query_vectors: Any = None,
     **options: Unpack[ScoreKeywords],
 ) -> Plan:
     """Say what `score` with the same arguments would do; reads footers and query ids, writes nothing.
@@ -109,7 +114,15 @@ def plan(
         What `score` would refuse at the door, as far as footers show it.
     """
     return run_plan(
-        JobInputs(graph=graph, queries=queries, query_info=query_info, nodes=nodes, exclude=exclude),
+        JobInputs(
+            graph=graph,
+            queries=queries,
+            query_info=query_info,
+            nodes=nodes,
+            exclude=exclude,
+            node_vectors=node_vectors,
+            query_vectors=query_vectors,
+        ),
         out=out,
         options=make_options(ScoreOptions, options),
     )
@@ -215,15 +228,22 @@ def _query_size(
         # Plans depend on which hits the graph has, so that here the hits are read.
         query_set = load_query_set(store, inputs, options)
         assert query_set.plans is not None
-        rows = sum(file.rows for file in query_set.records["queries"].files)
+        rows = sum(file.rows for file in query_set.records["queries"].files) if "queries" in query_set.records else 0
         return rows, len(query_set), query_set.plans.counts
     if options.all_nodes is None:
-        found = read_query_ids(inputs.queries, column=options.hit_query_column)
-        count = len(found.query_ids)
+        rows, ids = 0, pa.nulls(0)
+        if inputs.queries is not None:
+            found = read_query_ids(inputs.queries, column=options.hit_query_column)
+            rows, ids = found.rows, found.query_ids
+        if inputs.query_vectors is not None:
+            asked = read_vector_ids(inputs.query_vectors, what="query vectors", id_column=options.vector_query_column)
+            rows += len(asked) * (options.vector_depth if searches_vectors(options) else 0)
+            ids = union_of_ids((ids, "query_id of the hits"), (asked, "ids of the query vectors"))[1]
+        count = len(ids)
         if inputs.query_info is not None:
             more = read_query_ids(inputs.query_info, column=options.hit_query_column, what="query info").query_ids
-            count += int((match_ids(more, found.query_ids) < 0).sum())
-        return found.rows, count, None
+            count += int((match_ids(more, ids) < 0).sum())
+        return rows, count, None
     if not nodes_of_type or options.all_nodes not in nodes_of_type:
         raise InputDataError(
             f"--all-nodes {options.all_nodes!r}: no node has this type",

@@ -192,7 +192,7 @@ class _Group(NamedTuple):
 
     method: Method
     plan: PlanName | None
-    settings: tuple[tuple[str, int], ...]
+    settings: tuple[tuple[str, int | str], ...]
 
 
 class _Outcome(NamedTuple):
@@ -227,11 +227,13 @@ def _outcome(row: list[int], options: ScoreOptions) -> _Outcome:
     if choice.plan is None:
         return _Outcome(None, None, NOTHING, json.dumps(trace))
     method = planned_method(choice)
+    again = options.rerank == "none" or BUDGETS[budget].rerank
+    unranked: tuple[tuple[str, str], ...] = () if again else (("rerank", "none"),)
     if method != PLANS[choice.plan].method:
-        return _Outcome(_Group(method, None, ()), choice.plan, method, json.dumps(trace))
+        return _Outcome(_Group(method, None, unranked), choice.plan, method, json.dumps(trace))
     depths = BUDGETS[budget].depths
     chosen = [(name, depths[name]) for name in PLANS[choice.plan].depths if name not in options.model_fields_set]
-    return _Outcome(_Group(method, choice.plan, tuple(chosen)), choice.plan, method, json.dumps(trace))
+    return _Outcome(_Group(method, choice.plan, (*chosen, *unranked)), choice.plan, method, json.dumps(trace))
 
 
 def planned_method(choice: Choice) -> Method:

@@ -55,23 +55,23 @@ def read_job_query_info(source: Any, options: ScoreOptions) -> JobQueryInfo:
     return JobQueryInfo(table, InputRecord(files=table.records, fingerprint=content_fingerprint(parts)))
 
 
-def with_queries(hits: HitTable, info: QueryInfoTable) -> HitTable:
-    """Add queries that have attributes but no hit.
+def with_queries(hits: HitTable, query_ids: pa.Array, place: str) -> HitTable:
+    """Add queries that have no hit, given by their sorted ids; ``place`` is what messages call these.
 
     Raises
     ------
     InputDataError
         Ids of another kind than those of the hits.
     """
-    places = "query_id of the hits", info.place("query_id")
-    kind = common_id_type(zip((hits.query_ids.type, info.query_ids.type), places, strict=True))
-    mine, others = hits.query_ids.cast(kind), info.query_ids.cast(kind)
+    places = "query_id of the hits", place
+    kind = common_id_type(zip((hits.query_ids.type, query_ids.type), places, strict=True))
+    mine, others = hits.query_ids.cast(kind), query_ids.cast(kind)
     new = others.filter(pa.array(match_ids(others, mine) < 0))
     if not len(new):
         return hits
     every = pa.concat_arrays([mine, new])
     every = every.take(pc.sort_indices(every))
-    place = match_ids(mine, every)
+    positions = match_ids(mine, every)
     null_list = np.zeros(len(every), dtype=np.bool_)
-    null_list[place] = hits.null_list
-    return replace(hits, query_ids=every, query=place[hits.query], null_list=null_list)
+    null_list[positions] = hits.null_list
+    return replace(hits, query_ids=every, query=positions[hits.query], null_list=null_list)

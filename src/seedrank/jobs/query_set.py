@@ -11,21 +11,21 @@ import pyarrow as pa
 
 from seedrank.config import ScoreOptions
 from seedrank.errors import ConfigError
-from seedrank.io.fingerprint import content_fingerprint
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.no_graph import NoGraph
-from seedrank.io.queries import HitColumns, HitTable, read_hits
 from seedrank.io.records import InputRecord
 from seedrank.jobs.exclusion_lists import ExclusionLists
 from seedrank.jobs.hit_lists import HitLists, build_hit_lists
 from seedrank.jobs.inputs import JobInputs
+from seedrank.jobs.job_hits import read_job_hits
 from seedrank.jobs.matched_hits import every_node, graph_place, match_hits, space_with_hits, with_fallback_nodes
 from seedrank.jobs.node_space import NodeSpace
 from seedrank.jobs.planned_hits import PlannedHits, plan_hits
 from seedrank.jobs.planned_queries import PlannedQueries
-from seedrank.jobs.query_info import read_job_query_info, with_queries
+from seedrank.jobs.query_info import JobQueryInfo, read_job_query_info, with_queries
 from seedrank.jobs.query_seeds import query_seeds, seed_hits
 from seedrank.jobs.returnable import (
+    Exclusions,
     eligible_nodes,
     exclusion_lists,
     filtered_nodes,
@@ -33,6 +33,8 @@ from seedrank.jobs.returnable import (
     read_job_exclusions,
     returnable_hits,
 )
+from seedrank.jobs.vector_hits import check_vector_options, points_away, searches_vectors, with_vector_hits
+from seedrank.jobs.vectors import JobVectors
 from seedrank.kernels.backend import QueryBlock
 from seedrank.kernels.runs import gather
 from seedrank.kernels.seeds import SeedSets
@@ -42,7 +44,6 @@ _OF_HITS = (
     *("source", "seed_source_weight", "lower_is_better"),
     *("seed_weighting", "seed_node_type", "fallback_node_column"),
 )
-_HIT_ROLES = ("query", "node", "weight", "source", "seeds", "rank", "retriever_weight")
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class QuerySet:
     eligible : bool (nodes,) over internal nodes, or None: nodes that any query may return.
     space : the nodes that candidates may be.
     hit_lists : the hits as ranked lists, under fusion or fallback; else None.
+    vectors : those of nodes and queries; None without.
     records : what was read, by input name.
     plans : how every query runs, where a planner chooses; else None.
     """
@@ -71,6 +73,7 @@ class QuerySet:
     eligible: npt.NDArray[np.bool_] | None
     space: NodeSpace
     hit_lists: HitLists | None
+    vectors: JobVectors | None
     records: Mapping[str, InputRecord]
     plans: PlannedQueries | None
 
@@ -126,33 +129,30 @@ def load_query_set(store: GraphStore, inputs: JobInputs, options: ScoreOptions) 
     check_query_options(inputs, options)
     records: dict[str, InputRecord] = {}
     info = None if inputs.query_info is None else read_job_query_info(inputs.query_info, options)
-    hits = None
+    hits = vectors = None
     if options.all_nodes is not None:
         found = every_node(store, options.all_nodes)
+        query_ids = found.query_ids
     else:
-        # Where weights make no personalization vector, they may be logarithms or inner products.
-        no_seeds = options.method == "auto" and isinstance(store, NoGraph)
-        by_place = options.seed_weighting in ("uniform", "rank")
-        signed = options.method == "fuse" or options.scores_hits or by_place or no_seeds
-        hits = read_hits(inputs.queries, hit_columns(options), sources=options.source, signed=signed)
-        records["queries"] = InputRecord(files=hits.records, fingerprint=_fingerprint_hits(hits))
+        hits, vectors = read_job_hits(inputs, options, records, no_seeds=isinstance(store, NoGraph))
         if info is not None:
-            hits = with_queries(hits, info.table)
+            hits = with_queries(hits, info.table.query_ids, info.table.place("query_id"))
         hits = with_fallback_nodes(hits, store)
-        found = match_hits(hits, store)
-    exclusions = [] if inputs.exclude is None else [read_job_exclusions(inputs.exclude, found.query_ids, options)]
-    if info is not None:
-        records["query_info"] = info.record
-        if len(info.table.exclude_node):
-            exclusions.append(info_exclusions(info.table, found.query_ids))
+        query_ids = hits.query_ids
+    exclusions = _read_exclusions(inputs, info, query_ids, options, records)
     filtered = filtered_nodes(store, options)
+    searched = vectors is not None and searches_vectors(options)
+    if hits is not None:
+        if vectors is not None and searched:
+            hits = with_vector_hits(hits, vectors, store, filtered, exclusions, options)
+        found = match_hits(hits, store)
     seeding = seed_hits(found, store, options)
+    if searched:
+        seeding &= ~points_away(found.source, found.source_names, found.weight)
     seeds = found.query[seeding], found.rank[seeding]
     pairs = [] if options.include_seeds else [seeds]
     everywhere = np.zeros(0, dtype=np.int32)
     for some in exclusions:
-        if some.record is not None:
-            records["exclude"] = some.record
         of_query, excluded = some.among(store.ids, graph_place(store))
         if of_query is None:
             everywhere = excluded
@@ -174,6 +174,7 @@ def load_query_set(store: GraphStore, inputs: JobInputs, options: ScoreOptions) 
         eligible=eligible_nodes(store, filtered, everywhere),
         space=space,
         hit_lists=hit_lists,
+        vectors=vectors,
         records=records,
         plans=None,
     )
@@ -186,32 +187,38 @@ def load_query_set(store: GraphStore, inputs: JobInputs, options: ScoreOptions) 
     return replace(query_set, plans=plan_hits(known_hits, None if info is None else info.table, options))
 
 
-def hit_columns(options: ScoreOptions) -> HitColumns:
-    """Return the column names of hits, and which of them the user named; what nothing uses is not read."""
-    names = {"query": "query_id", "node": "node_id"} | {role: role for role in _HIT_ROLES[2:]}
-    unused = {"rank": not options.uses_ranks, "retriever_weight": not options.scores_hits and options.method != "auto"}
-    roles = [role for role in _HIT_ROLES if not unused.get(role, False)]
-    return HitColumns(
-        **{names[role]: getattr(options, f"hit_{role}_column") for role in roles},
-        fallback=options.fallback_node_column,
-        explicit=frozenset(
-            [
-                *(["fallback"] if options.fallback_node_column is not None else []),
-                *(names[role] for role in roles if f"hit_{role}_column" in options.model_fields_set),
-            ]
-        ),
-    )
+def _read_exclusions(
+    inputs: JobInputs,
+    info: JobQueryInfo | None,
+    query_ids: pa.Array,
+    options: ScoreOptions,
+    records: dict[str, InputRecord],
+) -> list[Exclusions]:
+    """Exclusions of both inputs that may have some; both are recorded."""
+    exclusions = []
+    if inputs.exclude is not None:
+        exclusions.append(read_job_exclusions(inputs.exclude, query_ids, options))
+        assert exclusions[0].record is not None
+        records["exclude"] = exclusions[0].record
+    if info is not None:
+        records["query_info"] = info.record
+        if len(info.table.exclude_node):
+            exclusions.append(info_exclusions(info.table, query_ids))
+    return exclusions
 
 
 def check_query_options(inputs: JobInputs, options: ScoreOptions) -> None:
-    """Refuse neither or both ways of giving queries."""
-    if (inputs.queries is None) == (options.all_nodes is None):
+    """Refuse neither or both ways of giving queries, and options of what is not given."""
+    check_vector_options(inputs, options)
+    named = inputs.queries is not None or inputs.query_vectors is not None
+    if named == (options.all_nodes is not None):
         raise ConfigError(
-            "neither --queries nor --all-nodes is given"
-            if inputs.queries is None
-            else "--queries and --all-nodes are both given",
+            f"{'--queries' if inputs.queries is not None else '--query-vectors'} and --all-nodes are both given"
+            if named
+            else "neither --queries nor --all-nodes is given",
             expected="exactly one of them",
-            fix="--queries HITS reads seed sets, --all-nodes TYPE makes every node of a type a query",
+            fix="--queries HITS reads seed sets, --query-vectors searches for some, --all-nodes TYPE makes every node "
+            "of a type a query",
         )
     if options.all_nodes is None:
         return
@@ -243,21 +250,3 @@ def _ranked_by(options: ScoreOptions) -> str:
     if options.method == "auto":
         return "--method auto"
     return "--fusion" if options.fusion != "none" else "--fallback"
-
-
-def _fingerprint_hits(hits: HitTable) -> str:
-    return content_fingerprint(
-        {
-            "query_ids": hits.query_ids,
-            "query": hits.query,
-            "node_ids": hits.node_ids,
-            "node": hits.node,
-            "weight": hits.weight,
-            "rank": hits.rank,
-            "retriever_weight": hits.retriever_weight,
-            "source": hits.source,
-            "source_names": hits.source_names,
-            "null_list": hits.null_list,
-            **({} if hits.fallback is None else {"fallback": hits.fallback}),
-        }
-    )

@@ -20,7 +20,7 @@ NOT_IN_KEY = frozenset(
     {"backend", "preset", "block_size", "threads", "memory_limit", "deadline_s", "strict", "resume", "metrics_file"}
     | {"fallback_node_column"}
     | set(BuildOptions.model_fields)
-    | {name for name in ScoreOptions.model_fields if name.startswith("hit_")}
+    | {name for name in ScoreOptions.model_fields if name.startswith(("hit_", "vector_")) and name.endswith("_column")}
 )
 #: Of a node table only the graph is left.
 _INPUTS = ("graph", *QUERY_INPUTS)

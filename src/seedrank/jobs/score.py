@@ -35,6 +35,8 @@ def score(
     query_info: Any = None,
     nodes: Any = None,
     exclude: Any = None,
+    node_vectors: Any = None,
+    query_vectors: Any = None,
     reporter: Reporter | None = None,
     cancel: Event | None = None,
     **options: Unpack[ScoreKeywords],
@@ -59,6 +61,9 @@ def score(
         Node table, for an edge list.
     exclude : like ``queries``, optional
         Rows ([query_id, ]node_id) that a query (every query, without query_id) must not return.
+    node_vectors, query_vectors : like ``queries``, a ``.npy`` path, or a pair (ids, array), optional
+        Rows (id, vector) and (query_id, vector). The nodes of largest cosine are hits of the source ``vectors``; with
+        ``rerank="vectors"`` candidates are ranked by cosine instead.
     reporter : Reporter, optional
         Receives progress.
     cancel : threading.Event, optional
@@ -83,7 +88,15 @@ def score(
     parsed = make_options(ScoreOptions, options)
     origins: dict[str, Origin] = dict.fromkeys(options, "argument")
     return run_score(
-        JobInputs(graph=graph, queries=queries, query_info=query_info, nodes=nodes, exclude=exclude),
+        JobInputs(
+            graph=graph,
+            queries=queries,
+            query_info=query_info,
+            nodes=nodes,
+            exclude=exclude,
+            node_vectors=node_vectors,
+            query_vectors=query_vectors,
+        ),
         out=out,
         options=parsed,
         origins=origins,

@@ -45,7 +45,8 @@ def command(
         echo_json(report.to_dict())
         return
     rows = report.to_dict()
-    warnings = rows.pop("warnings")
+    warnings, vectors = rows.pop("warnings"), rows.pop("vectors")
+    rows |= {} if vectors is None else {"vectors": vectors}
     echo_table("inputs are valid", {name: value for name, value in rows.items() if value is not None})
     for warning in warnings:
         click.echo(printable(f"  warning: {warning}", one_line=True))

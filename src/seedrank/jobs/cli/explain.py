@@ -23,6 +23,8 @@ from seedrank.jobs.explanation import Explanation, ScoreTerm
 @input_option("--queries", help="The hits of the run, if they have moved (repeatable).")
 @input_option("--query-info", help="The query attributes of the run, if they have moved (repeatable).")
 @input_option("--exclude", help="The exclusions of the run, if they have moved (repeatable).")
+@input_option("--node-vectors", help="The node vectors of the run, if they have moved (repeatable).")
+@input_option("--query-vectors", help="The query vectors of the run, if they have moved (repeatable).")
 @click.option("--work-dir", help="Local folder for the copy of a graph store that is at a URL.")
 @click.option("--json", "as_json", is_flag=True, help="Print the explanation as JSON.")
 @console_options
@@ -34,6 +36,8 @@ def command(
     queries: tuple[str, ...],
     query_info: tuple[str, ...],
     exclude: tuple[str, ...],
+    node_vectors: tuple[str, ...],
+    query_vectors: tuple[str, ...],
     work_dir: str | None,
     *,
     as_json: bool,
@@ -54,6 +58,8 @@ def command(
         queries=one_or_many(queries),
         query_info=one_or_many(query_info),
         exclude=one_or_many(exclude),
+        node_vectors=one_or_many(node_vectors),
+        query_vectors=one_or_many(query_vectors),
         work_dir=work_dir,
     )
     if as_json:

@@ -26,6 +26,8 @@ def score_arguments(command: CommandT) -> CommandT:
         console_options,
         model_options(ScoreOptions),
         click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
+        input_option("--query-vectors", help="Query vectors: Parquet (query_id, vector), or .npy (repeatable)."),
+        input_option("--node-vectors", help="Node vectors: Parquet (id, vector), or .npy (repeatable)."),
         input_option("--exclude", help="Nodes a query must not return: ([query_id, ]node_id) (repeatable)."),
         input_option("--nodes", help="Node table, for an edge list (repeatable)."),
         input_option("--query-info", help="Attributes of queries, one row a query (repeatable)."),

@@ -1,0 +1,255 @@
+"""One query in process: the hits of a query ranked on a loaded graph, as a job would rank them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Unpack
+
+import numpy as np
+import pyarrow as pa
+
+from seedrank.config import ScoreOptions, make_options
+from seedrank.config.names import GRAPH_CHANNEL
+from seedrank.errors import ConfigError, InputDataError
+from seedrank.io.graphstore import GraphStore
+from seedrank.io.no_graph import NoGraph
+from seedrank.io.queries import HitTable, read_hits
+from seedrank.jobs.clock import Clock
+from seedrank.jobs.hit_lists import UNNAMED_SOURCE
+from seedrank.jobs.inputs import JobInputs
+from seedrank.jobs.job_hits import hit_columns, no_hits, takes_signed
+from seedrank.jobs.methods import check_method_options, start_method
+from seedrank.jobs.parts import candidates_table
+from seedrank.jobs.prepare import check_store_options
+from seedrank.jobs.progress import Stopwatch
+from seedrank.jobs.query_set import load_query_set
+from seedrank.jobs.resources import limited_threads
+from seedrank.jobs.stores import store_of
+from seedrank.keywords import ScoreKeywords
+
+#: What the query is called that is given no id.
+QUERY_ID = "query"
+#: Options of a job and its run folder, which a query in process has not.
+_OF_A_JOB = ("all_nodes", "part_size", "deadline_s", "resume", "strict", "overwrite", "metrics_file")
+
+
+class Ranker:
+    """A loaded graph that ranks the hits of one query after another.
+
+    Calls may come from several threads; they take turns.
+
+    Parameters
+    ----------
+    graph : GraphStore, or path or URL of one, optional
+        ``method="fuse"`` and ``"semantic"`` need none.
+    sources : sequence of str
+        Sources that hits may be from, beyond those that options name: fused runs have a column for each.
+    **options
+        See `seedrank.config.ScoreOptions`; those of the run folder and of parts have no place here.
+
+    Raises
+    ------
+    ConfigError
+        An option that makes no sense here, an edge list in place of a store, no graph where one is needed.
+    InputDataError
+        A damaged store; names of types that the graph does not have.
+    """
+
+    def __init__(
+        self,
+        graph: GraphStore | str | os.PathLike[str] | None = None,
+        *,
+        sources: Sequence[str] = (),
+        **options: Unpack[ScoreKeywords],
+    ) -> None:
+        self._options = make_options(ScoreOptions, options)
+        _check_options(self._options, options)
+        check_method_options(self._options, graph)
+        self._store = _open(graph, self._options)
+        self._sources = {*sources, *_named_sources(self._options)}
+        self._turn = threading.Lock()
+        clock = Clock(timeout_s=self._options.timeout_s)
+        nothing = load_query_set(self._store, JobInputs(queries=self._declared(no_hits())), self._options)
+        self._runner = start_method(self._store, lambda: nothing, self._options, Stopwatch(), clock)
+
+    def rank(self, hits: Any, *, query_id: int | str = QUERY_ID) -> pa.Table:
+        """Rank the hits of one query.
+
+        Parameters
+        ----------
+        hits : mapping, sequence or table
+            {node id: weight}; (node id, weight) or (node id, weight, source), one a hit; or an Arrow table (any object
+            with ``__arrow_c_stream__``) of one query's rows, as `seedrank.score` takes them, with or without
+            ``query_id``.
+        query_id : int or str
+            Id of the query, where the hits have none. The random numbers of walks depend on it.
+
+        Returns
+        -------
+        pyarrow.Table
+            The rows of ``candidates`` that a job with the same options writes for the query, to the last bit. None
+            where the query has no valid seed.
+
+        Raises
+        ------
+        InputDataError
+            Hits that `seedrank.score` would refuse, or of more than one query.
+        """
+        table = _hit_table(hits, query_id, self._store, self._options)
+        found = read_hits(
+            table,
+            hit_columns(self._options),
+            signed=takes_signed(self._options, no_seeds=isinstance(self._store, NoGraph)),
+        )
+        if not len(found.query_ids):
+            found = replace(found, query_ids=pa.array([query_id]), null_list=np.zeros(1, np.bool_))
+        if len(found.query_ids) != 1:
+            raise InputDataError(
+                f"hits: there are rows of {len(found.query_ids)} queries",
+                expected="the hits of one query",
+                fix="call rank once for each, or seedrank.score for many",
+            )
+        query_set = load_query_set(self._store, JobInputs(queries=self._declared(found)), self._options)
+        only = np.zeros(1, dtype=np.int64)
+        counts, outcomes = np.zeros(len(self._options.restart_probabilities), dtype=np.int32), []
+        if query_set.valid[0]:
+            with self._turn, limited_threads(self._options.threads):
+                outcomes = [self._runner.on(query_set).score(only)]
+            counts = outcomes[0].counts
+        return candidates_table(0, counts, outcomes, query_set, self._options)
+
+    def _declared(self, hits: HitTable) -> HitTable:
+        """Keep the hits of the sources to use, and name all sources, those that this query has no hit of included."""
+        if self._options.source:
+            kept = np.array([name in self._options.source for name in hits.source_names], dtype=np.bool_)
+            keep = np.zeros(len(hits.query), np.bool_) if hits.source is None else kept[hits.source]
+            hits = replace(
+                hits,
+                query=hits.query[keep],
+                node=hits.node[keep],
+                weight=hits.weight[keep],
+                rank=None if hits.rank is None else hits.rank[keep],
+                retriever_weight=None if hits.retriever_weight is None else hits.retriever_weight[keep],
+                fallback=None if hits.fallback is None else hits.fallback[keep],
+                source=None if hits.source is None else hits.source[keep],
+            )
+        unnamed = hits.source is None and len(hits.query) > 0
+        named = {name for name in hits.source_names if name is not None} | self._sources
+        if unnamed or None in hits.source_names:
+            named.discard(UNNAMED_SOURCE)
+        if not named:
+            return hits
+        names = (*sorted(named), *((None,) if unnamed or None in hits.source_names else ()))
+        code = np.array([names.index(name) for name in hits.source_names or (None,) if name in names], np.int32)
+        given = np.zeros(len(hits.query), np.int32) if hits.source is None else hits.source
+        return replace(hits, source=code[given], source_names=names)
+
+
+def rerank(
+    hits: Any,
+    graph: GraphStore | str | os.PathLike[str] | Ranker | None = None,
+    *,
+    query_id: int | str = QUERY_ID,
+    **options: Unpack[ScoreKeywords],
+) -> pa.Table:
+    """Rank the hits of one query on a graph, in this process and without a file.
+
+    Parameters
+    ----------
+    hits, query_id : see `Ranker.rank`
+    graph : GraphStore, path of one, or `Ranker`
+        A store is loaded for the call; a `Ranker` is loaded already and has its own options.
+    **options
+        See `Ranker`.
+
+    Returns
+    -------
+    pyarrow.Table
+        As `Ranker.rank` returns it.
+
+    Raises
+    ------
+    ConfigError, InputDataError
+        See `Ranker`; options beside a `Ranker`.
+    """
+    if isinstance(graph, Ranker):
+        if options:
+            raise ConfigError(
+                f"options are given beside a Ranker: {', '.join(options)}",
+                expected="options where the Ranker is made",
+                fix="leave them out here",
+            )
+        return graph.rank(hits, query_id=query_id)
+    return Ranker(graph, **options).rank(hits, query_id=query_id)
+
+
+def _check_options(options: ScoreOptions, given: Mapping[str, Any]) -> None:
+    for name in _OF_A_JOB:
+        if name in given:
+            raise ConfigError(
+                f"option {name!r} is given for a query in process",
+                expected="options of the query; this one is of a job",
+                fix="leave it out, or use seedrank.score",
+            )
+    if options.rerank != "none":
+        raise ConfigError(
+            "--rerank vectors is given for a query in process, which has no vectors",
+            expected="--rerank none",
+            fix="leave it out, or use seedrank.score",
+        )
+
+
+def _open(graph: Any, options: ScoreOptions) -> GraphStore:
+    if graph is None:
+        return NoGraph()
+    store = store_of(graph, work_dir=options.work_dir)
+    if store is None:
+        raise ConfigError(
+            f"{graph if isinstance(graph, (str, os.PathLike)) else type(graph).__name__} is no graph store",
+            expected="a GraphStore, or the path of one",
+            fix="build it first: seedrank.build(edges, out=...)",
+        )
+    check_store_options(store, nodes=None, options=options)
+    return store
+
+
+def _named_sources(options: ScoreOptions) -> set[str]:
+    """Names of sources that options speak of; those that this query has no hit of are no mistake."""
+    return {*options.seed_source_weight, *options.lower_is_better, *options.source_weight} - {GRAPH_CHANNEL}
+
+
+def _hit_table(hits: Any, query_id: int | str, store: GraphStore, options: ScoreOptions) -> pa.Table:
+    """Bring hits of any form to a table with a column of the query."""
+    if hasattr(hits, "__arrow_c_stream__"):
+        table = hits if isinstance(hits, pa.Table) else pa.table(hits)
+        if options.hit_query_column in table.column_names:
+            return table
+        return table.append_column(options.hit_query_column, pa.repeat(pa.scalar(query_id), table.num_rows))
+    rows = [(node, weight) for node, weight in hits.items()] if isinstance(hits, Mapping) else [*hits]
+    widths = {len(row) for row in rows}
+    if widths - {2} and widths - {3}:
+        raise InputDataError(
+            f"hits: rows of {' and '.join(map(str, sorted(widths)))} values",
+            expected="(node id, weight) or (node id, weight, source), all alike",
+            fix="write them alike, or pass an Arrow table",
+        )
+    names = (options.hit_node_column, options.hit_weight_column, options.hit_source_column)
+    columns = [_ids([row[0] for row in rows], store), pa.array([float(row[1]) for row in rows], pa.float64())]
+    columns += [pa.array([source for *_, source in rows], pa.string())] if widths == {3} else []
+    return pa.table(
+        {
+            options.hit_query_column: pa.repeat(pa.scalar(query_id), len(rows)),
+            **dict(zip(names, columns, strict=False)),
+        }
+    )
+
+
+def _ids(values: list[Any], store: GraphStore) -> pa.Array:
+    """Ids in the type of the graph, where they fit it."""
+    try:
+        return pa.array(values, store.ids.type if len(store.ids) else None)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return pa.array(values)

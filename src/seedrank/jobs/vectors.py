@@ -1,0 +1,127 @@
+"""The vectors of a job: those of nodes and those of queries, ready for kernels, and what is counted of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from seedrank.config import ScoreOptions
+from seedrank.errors import InputDataError
+from seedrank.io.graphstore import GraphStore
+from seedrank.io.ids import match_ids
+from seedrank.io.no_graph import NoGraph
+from seedrank.io.records import InputRecord, VectorCounts
+from seedrank.io.vectors import VectorTable, read_vectors
+from seedrank.jobs.inputs import JobInputs
+from seedrank.jobs.matched_hits import graph_place
+from seedrank.kernels.vectors import Vectors, norms_of
+
+#: Rows whose lengths are taken at a time.
+_ROWS_AT_ONCE = 1 << 13
+
+
+@dataclass(frozen=True, eq=False)
+class VectorSide:
+    """Vectors of nodes, or of queries: as they were read, and as kernels take them; both in the order of ids."""
+
+    table: VectorTable
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        """The same vectors with their lengths."""
+        rows, places = self.table.rows, self.table.places
+        norms = np.zeros(len(places))
+        for first in range(0, len(places), _ROWS_AT_ONCE):
+            norms[first : first + _ROWS_AT_ONCE] = norms_of(rows[places[first : first + _ROWS_AT_ONCE]])
+        return Vectors(rows, places, norms)
+
+    @property
+    def ids(self) -> pa.Array:
+        """Sorted ids."""
+        return self.table.ids
+
+    @property
+    def record(self) -> InputRecord:
+        """What was read."""
+        return InputRecord(files=self.table.records, fingerprint=self.table.fingerprint)
+
+    def usable_at(self, ids: pa.Array, place: str) -> npt.NDArray[np.int64]:
+        """Position of the vector of each of some sorted ids, int64 (len(ids),); -1 without one, or of length 0."""
+        of_id = np.full(len(ids), -1, dtype=np.int64)
+        match = match_ids(self.ids, ids, wanted_place=f"ids of the {self.table.what}", known_place=place)
+        usable = np.flatnonzero((match >= 0) & (self.vectors.norms > 0))
+        of_id[match[usable]] = usable
+        return of_id
+
+
+@dataclass(frozen=True, eq=False)
+class JobVectors:
+    """Vectors of nodes and of queries, of one width."""
+
+    nodes: VectorSide
+    queries: VectorSide
+
+    def counts(self, query_ids: pa.Array, store: GraphStore) -> VectorCounts:
+        """Count vectors, and those that cannot be used, for queries and a graph (or `NoGraph`)."""
+        nodes, queries = self.nodes, self.queries
+        known = match_ids(nodes.ids, store.ids) >= 0
+        graph = not isinstance(store, NoGraph)
+        return VectorCounts(
+            width=nodes.table.width or queries.table.width,
+            node_vectors=len(nodes.ids),
+            null_node_vectors=nodes.table.without_vector,
+            zero_node_vectors=int((nodes.vectors.norms == 0).sum()),
+            unknown_nodes=int((~known).sum()) if graph else 0,
+            nodes_without_vector=len(store.ids) - int(known.sum()) if graph else 0,
+            query_vectors=len(queries.ids),
+            zero_query_vectors=int((queries.vectors.norms == 0).sum()),
+            queries_without_vector=len(query_ids) - len(queries.ids),
+        )
+
+    def searched(self, store: GraphStore, allowed: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
+        """Mask of the node vectors to search: those of nodes of the graph, where there is one, that are allowed.
+
+        ``allowed`` is a mask over tie ranks; None: all.
+        """
+        if isinstance(store, NoGraph):
+            return np.ones(len(self.nodes.ids), dtype=np.bool_)
+        rank = match_ids(
+            self.nodes.ids, store.ids, wanted_place="ids of the node vectors", known_place=graph_place(store)
+        )
+        return rank >= 0 if allowed is None else np.append(allowed, False)[rank]
+
+
+def read_job_vectors(inputs: JobInputs, options: ScoreOptions) -> JobVectors | None:
+    """Read the vectors of a job; None without.
+
+    Raises
+    ------
+    InputDataError
+        Bad vectors, or vectors of nodes and queries of two widths.
+    """
+    if inputs.node_vectors is None or inputs.query_vectors is None:
+        return None
+    nodes = read_vectors(
+        inputs.node_vectors,
+        what="node vectors",
+        id_column=options.vector_node_column,
+        vector_column=options.vector_column,
+    )
+    queries = read_vectors(
+        inputs.query_vectors,
+        what="query vectors",
+        id_column=options.vector_query_column,
+        vector_column=options.vector_column,
+    )
+    if nodes.width is not None and queries.width is not None and nodes.width != queries.width:
+        raise InputDataError(
+            f"the node vectors of {nodes.place} have {nodes.width} numbers, the query vectors of {queries.place} "
+            f"{queries.width}",
+            expected="vectors of one model",
+            fix="check which model made which",
+        )
+    return JobVectors(VectorSide(nodes), VectorSide(queries))
