@@ -65,6 +65,8 @@ class Faults:
     only_prefix: str | None = None
     #: What the policy of a role permits, in place of `only_prefix`.
     policy: Callable[[Request], bool] | None = None
+    #: How long clients wait for an answer; long enough for a machine that is busy.
+    timeout_s: float = 30.0
 
     def fail(self, kind: str | Callable[[], None], when: Callable[[Request], bool], times: int = 10**6) -> None:
         self.rules.append([kind, when, times])
@@ -116,7 +118,7 @@ class Faults:
     def _fault(self, kind: str, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         connection: socket.socket = environ["werkzeug.socket"]
         if kind == "timeout":
-            time.sleep(READ_TIMEOUT_S * 1.5)
+            time.sleep(self.timeout_s * 1.5)
             _cut(connection)
         if kind == "empty":
             start_response("200 OK", [("Content-Type", "application/xml"), ("Content-Length", str(len(EMPTY_LISTING)))])
@@ -147,10 +149,6 @@ def _halved(content: bytes, connection: socket.socket) -> Iterator[bytes]:
 def _cut(connection: socket.socket) -> NoReturn:
     connection.shutdown(socket.SHUT_RDWR)
     raise ConnectionResetError  # the server takes it for a client that has gone
-
-
-#: How long clients of the tests wait for an answer.
-READ_TIMEOUT_S = 0.4
 
 
 @dataclass(frozen=True)
@@ -193,8 +191,8 @@ def server() -> Iterator[tuple[Faults, str]]:
 
 
 @pytest.fixture
-def s3(server: tuple[Faults, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
-    """An empty bucket; clients neither wait long for the server nor try again by themselves."""
+def s3(server: tuple[Faults, str], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[S3]:
+    """An empty bucket; clients do not try again by themselves. A parameter is how long they wait for an answer."""
     s3fs = pytest.importorskip("s3fs")
     faults, address = server
     environment = {
@@ -206,7 +204,8 @@ def s3(server: tuple[Faults, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[
     }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setitem(fsspec.config.conf, "s3", {"config_kwargs": {"read_timeout": READ_TIMEOUT_S}})
+    faults.timeout_s = getattr(request, "param", Faults.timeout_s)
+    monkeypatch.setitem(fsspec.config.conf, "s3", {"config_kwargs": {"read_timeout": faults.timeout_s}})
     monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
     faults.clear()
     bucket = f"bucket-{uuid.uuid4().hex[:12]}"
