@@ -67,9 +67,11 @@ def measure(rank: Callable[[str, Hits], pa.Table], queries: list[tuple[str, Hits
     }
 
 
-def rows_of(store: seedrank.GraphStore, queries: list[tuple[str, Hits]], rounds: int) -> list[dict[str, Any]]:
+def rows_of(
+    store: seedrank.GraphStore, queries: list[tuple[str, Hits]], rounds: int, threads: int | None
+) -> list[dict[str, Any]]:
     """Measure every way of ranking."""
-    passages: dict[str, Any] = {"node_type": ["passage"], "top_k": 100}
+    passages: dict[str, Any] = {"node_type": ["passage"], "top_k": 100, "threads": threads}
     ways: dict[str, dict[str, Any]] = {
         "ppr, 10 iterations (memgraphrag)": {"preset": "memgraphrag", **passages},
         "ppr, tolerance 1e-6": {"direction": "both", "include_seeds": True, **passages},
@@ -95,6 +97,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--queries", type=int, help="questions, at most 1,000 (default: all)")
     parser.add_argument("--rounds", type=int, default=3, help="(default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=1, help="of a query (default: %(default)s)")
     parser.add_argument("--shared", type=Path, default=SHARED, help="folder of the public graphs")
     chosen = parser.parse_args()
     folder = chosen.shared / GRAPH
@@ -104,7 +107,7 @@ def main() -> None:
     queries = questions(folder)[: chosen.queries]
     with tempfile.TemporaryDirectory(prefix="seedrank-rerank-") as name:
         store = seedrank.build(folder / "edges.parquet", nodes=folder / "nodes.parquet", out=Path(name) / "graph")
-        rows = rows_of(store, queries, chosen.rounds)
+        rows = rows_of(store, queries, chosen.rounds, chosen.threads)
     print(f"{GRAPH}: {store.facts.nodes:,} nodes, {store.facts.edges:,} edges; {chosen.rounds} rounds")
     print(f"{'way':<38}{'load s':>8}{'mean ms':>10}{'median':>9}{'p95':>9}{'0.061 s /':>11}")
     for row in rows:
@@ -113,7 +116,13 @@ def main() -> None:
             f"{row['way']:<38}{row['load_s']:>8.2f}{row['mean_ms']:>10.2f}{row['median_ms']:>9.2f}{row['p95_ms']:>9.2f}"
             f"{row['paper_over_mean']:>10.0f}x"
         )
-    parameters = {"graph": GRAPH, "queries": len(queries), "rounds": chosen.rounds, "paper_seconds": PAPER_S}
+    parameters = {
+        "graph": GRAPH,
+        "queries": len(queries),
+        "rounds": chosen.rounds,
+        "threads": chosen.threads,
+        "paper_seconds": PAPER_S,
+    }
     print(write_results("rerank" if chosen.queries is None else "rerank-quick", parameters, {"rows": rows}))
 
 

@@ -8,9 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import seedrank
-from seedrank.errors import ConfigError
-
 Fuse = Callable[..., Any]
 #: a → b → c → d, and x, which nothing leads to; the graph brings a, b, c, d from the seed a.
 CHAIN = pa.table({"src": ["a", "b", "c", "x"], "dst": ["b", "c", "d", "a"]})
@@ -96,12 +93,6 @@ def test_distances_as_seeds(fuse: Fuse) -> None:
     assert fuse(alone, CHAIN, restart=1.0, **options).column("score") == {"a": 1.0}
     walked = fuse(hits, CHAIN, method="bfs", lower_is_better=["d"], max_hops=1)
     assert walked.column("anchor_id") == {"d": "c"}
-
-
-def test_a_fused_run_cannot_be_explained(fuse: Fuse) -> None:
-    run = fuse({"L1": "a"}, CHAIN, fusion="rrf").run
-    with pytest.raises(ConfigError, match="score_"):
-        seedrank.explain(run.path, query="q", node="a")
 
 
 def test_ties_between_nodes_of_the_graph_and_other_hits_go_by_id(fuse: Fuse) -> None:
