@@ -28,6 +28,7 @@ from seedrank.jobs.query_set import QuerySet
 from seedrank.jobs.recorded import recorded_options, recorded_queries, recorded_store
 from seedrank.jobs.resources import processors
 from seedrank.jobs.results import open_run
+from seedrank.kernels.collapse import collapse
 from seedrank.kernels.contributions import seed_contributions
 from seedrank.kernels.runs import gather
 
@@ -50,7 +51,7 @@ class Explanation:
     query, node : the ids, in the types of the inputs.
     method, status : what ran, and how the query ended, without time limits.
     restart : restart probability of ppr and walks, else None.
-    candidate : whether the node is among the first ``top_k``.
+    candidate : whether the node is among the first ``top_k``; with groups, a member of one of these.
     rank : position among the nodes that the query may return; None if it may not return the node, or has no score.
     returnable : number of nodes that the query may return.
     rank_of_all, scored : position among all nodes that have a score, seeds and exclusions included, and their number.
@@ -173,7 +174,7 @@ def _explain(
         method=options.method,
         status=str(whole.status[0]),
         restart=restart,
-        candidate=rank is not None and rank < options.top_k,
+        candidate=rank is not None and _is_candidate(rank, allowed.nodes, query_set, options),
         rank=None if rank is None else rank + 1,
         returnable=len(allowed.nodes),
         rank_of_all=None if place is None else place + 1,
@@ -200,6 +201,14 @@ def _compute(store: GraphStore, query_set: QuerySet, options: ScoreOptions, aske
 def _place(nodes: npt.NDArray[np.int32], target: int) -> int | None:
     found = np.flatnonzero(nodes == target)
     return int(found[0]) if len(found) else None
+
+
+def _is_candidate(rank: int, nodes: npt.NDArray[np.int32], query_set: QuerySet, options: ScoreOptions) -> bool:
+    """Whether a node at some place of a ranking, from 0, is returned, or belongs to a group that is."""
+    if query_set.groups is None:
+        return rank < options.top_k
+    counts = np.array([len(nodes)], dtype=np.int32)
+    return bool((collapse(counts, query_set.groups.codes[nodes], k=options.top_k).members == rank).any())
 
 
 def _path(

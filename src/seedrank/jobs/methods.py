@@ -17,6 +17,7 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.fusion import FusingRunner, channel_options
 from seedrank.jobs.fusion_options import FUSION_OPTIONS, check_fusion_options
+from seedrank.jobs.groups import GroupingRunner
 from seedrank.jobs.method_fuse import fuse_requirements, start_fuse
 from seedrank.jobs.method_hybrid import HYBRID_COMPONENTS, hybrid_depth, hybrid_requirements, start_hybrid
 from seedrank.jobs.method_ppr import ppr_requirements, start_ppr
@@ -27,6 +28,9 @@ from seedrank.jobs.query_set import QuerySet
 
 #: Columns that ``--paths`` adds, whatever the method.
 PATH_COLUMNS = frozenset({"hops", "anchor_id", "path"})
+
+#: Columns that ``--group-by`` adds, whatever the method.
+GROUP_COLUMNS = frozenset({"group_id", "members"})
 
 
 @dataclass(frozen=True)
@@ -151,10 +155,12 @@ def start_method(
 ) -> Runner:
     """Start the method of the options, and what ranks hits around it."""
     start = METHODS[options.method].start
-    if options.method == "fuse" or not options.fuses_hits:
+    if options.method == "fuse":
         return start(store, queries, options, stopwatch, clock)
-    channel = start(store, queries, channel_options(options), stopwatch, clock)
-    return FusingRunner(channel.backend, channel, queries(), options)
+    ranked = start(store, queries, channel_options(options), stopwatch, clock)
+    if options.fuses_hits:
+        return FusingRunner(ranked.backend, ranked, queries(), options)
+    return ranked if options.group_by is None else GroupingRunner(ranked, queries(), options)
 
 
 def method_requirements(options: ScoreOptions, nodes: int) -> Requirements:
@@ -183,6 +189,12 @@ def check_method_options(options: ScoreOptions, graph: Any) -> None:
             raise ConfigError(
                 f"{flag} is given without a graph", expected=f"{flag} together with a graph", fix=f"drop {flag}"
             )
+    if options.group_by is not None and options.stop != "tolerance":
+        raise ConfigError(
+            f"--stop {options.stop} is given with --group-by: it proves which nodes are the best, not which groups",
+            expected="one of the two",
+            fix="drop one of the two",
+        )
     check_fusion_options(options)
     for name in ScoreOptions.model_fields:
         users = [method for method, other in METHODS.items() if name in other.options]
@@ -225,6 +237,7 @@ def component_names(options: ScoreOptions, query_set: QuerySet) -> tuple[str, ..
 def candidate_columns(options: ScoreOptions) -> tuple[str, ...]:
     """Name the columns that follow ``score``, in the order of the schema."""
     filled = METHODS[options.method].candidate_columns | (PATH_COLUMNS if options.paths else frozenset())
+    filled |= GROUP_COLUMNS if options.group_by is not None else frozenset()
     return tuple(name for name in FURTHER_COLUMNS if name in filled)
 
 
@@ -252,4 +265,5 @@ def table_facts(options: ScoreOptions) -> dict[str, Any]:
     if "restart" in own:
         several = options.restart_probabilities
         own["restart"] = list(several) if len(several) > 1 else several[0]
-    return {**{name: values[name] for name in ("method", "precision", "top_k")}, **own}
+    always = ("method", "precision", "top_k", *(["group_by"] if options.group_by is not None else []))
+    return {**{name: values[name] for name in always}, **own}

@@ -16,6 +16,7 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.io.queries import HitColumns, HitTable, read_hits
 from seedrank.io.records import InputRecord
 from seedrank.jobs.exclusion_lists import ExclusionLists
+from seedrank.jobs.groups import NodeGroups, node_groups
 from seedrank.jobs.hit_lists import HitLists, build_hit_lists
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.matched_hits import every_node, graph_place, match_hits, space_with_hits, with_fallback_nodes
@@ -53,6 +54,7 @@ class QuerySet:
     exclusions : nodes that single queries must not return.
     eligible : bool (nodes,) over internal nodes, or None: nodes that any query may return.
     space : the nodes that candidates may be.
+    groups : of these nodes, under ``--group-by``; else None.
     hit_lists : the hits as ranked lists, under fusion or fallback; else None.
     records : what was read, by input name.
     """
@@ -64,6 +66,7 @@ class QuerySet:
     exclusions: ExclusionLists
     eligible: npt.NDArray[np.bool_] | None
     space: NodeSpace
+    groups: NodeGroups | None
     hit_lists: HitLists | None
     records: Mapping[str, InputRecord]
 
@@ -152,6 +155,7 @@ def load_query_set(store: GraphStore, inputs: JobInputs, options: ScoreOptions) 
         exclusions=lists,
         eligible=eligible_nodes(store, filtered, everywhere),
         space=space,
+        groups=node_groups(space, options),
         hit_lists=hit_lists,
         records=records,
     )
