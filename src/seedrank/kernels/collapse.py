@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
 from seedrank.kernels.arrays import Int32Array, Int64Array
-from seedrank.kernels.runs import gather, places_in_runs, run_starts
 
 
 @dataclass(frozen=True)
@@ -48,22 +48,34 @@ def collapse(counts: Int32Array, groups: Int32Array, *, k: int) -> Collapsed:
     -------
     Collapsed
     """
-    rows = len(groups)
-    query = np.repeat(np.arange(len(counts)), counts)
-    alone = int(groups.max(initial=-1)) + 1 + np.arange(rows)
-    keys = query * (alone[-1] + 1 if rows else 1) + np.where(groups >= 0, groups, alone)
-    _, first, group_of_row = np.unique(keys, return_index=True, return_inverse=True)
-    # Rows are in order, so that the first ones of groups rank them, query by query.
-    by_rank = np.argsort(first)
-    best = first[by_rank]
-    kept = places_in_runs(run_starts(query[best]), len(best)) < k
-    by_group = np.argsort(group_of_row, kind="stable")
-    bounds = np.zeros(len(first) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(group_of_row, minlength=len(first)), out=bounds[1:])
-    offsets, entries = gather(bounds, by_rank[kept])
+    bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)))
+    named = int(groups.max(initial=-1)) + 1
+    scratch = np.empty(named + int(counts.max(initial=0)), dtype=np.int64)
+    found = [_collapsed(groups[first:last], named, scratch, k) for first, last in itertools.pairwise(bounds)]
+    nothing = np.zeros(0, dtype=np.int64)
+    sizes = np.concatenate([nothing, *(sizes for _, sizes, _ in found)])
     return Collapsed(
-        counts=np.bincount(query[best[kept]], minlength=len(counts)).astype(np.int32),
-        best=best[kept],
-        offsets=offsets,
-        members=by_group[entries],
+        counts=np.array([len(best) for best, _, _ in found], dtype=np.int32),
+        best=np.concatenate([nothing, *(best + first for (best, _, _), first in zip(found, bounds, strict=False))]),
+        offsets=np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes))),
+        members=np.concatenate([nothing, *(rows + first for (_, _, rows), first in zip(found, bounds, strict=False))]),
     )
+
+
+def _collapsed(
+    groups: Int32Array, named: int, scratch: Int64Array, k: int
+) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Best rows, sizes and member rows of the k best groups of one ranking, in time linear in its rows.
+
+    Groups are numbered below `named`; `scratch` holds a number for each of them and for every row, whatever they are.
+    """
+    row = np.arange(len(groups))
+    own = np.where(groups >= 0, groups, named + row)
+    # Of several values for one place the last one stays, here that of the first row.
+    scratch[own[::-1]] = row[::-1]
+    first = scratch[own]
+    leads = first == row
+    best = np.flatnonzero(leads)[:k]
+    members = np.flatnonzero(first <= best[-1]) if len(best) else best
+    rank = (np.cumsum(leads) - 1)[first[members]]
+    return best, np.bincount(rank, minlength=len(best)), members[np.argsort(rank, kind="stable")]
