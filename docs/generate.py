@@ -19,6 +19,7 @@ import sys
 import tempfile
 import types
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -33,6 +34,19 @@ from seedrank.io.paths_of_tests import PATHS_OF_TESTS
 from seedrank.io.records import GraphFacts, RunManifest
 from seedrank.jobs.cli.main import COMMANDS, run
 from seedrank.jobs.methods import METHODS
+from seedrank.jobs.planner import (
+    BUDGETS,
+    NEEDS,
+    PLANS,
+    RULES,
+    WITHOUT_GRAPH,
+    Capabilities,
+    PlanName,
+    Rule,
+    Signals,
+    choose,
+)
+from seedrank.jobs.signals import TEXT_RULES
 from seedrank.testing.toys import TOYS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -92,6 +106,85 @@ def queries_table() -> str:
     return _schema_table(queries_schema(query_type=pa.string(), facts={}))
 
 
+def planner_rules() -> str:
+    """Return the rules of the planner, in the order in which they are tried."""
+
+    def when(rule: Rule) -> str:
+        signals = [f"{name}" if wanted else f"not {name}" for name, wanted in rule.signals.items()]
+        return ", ".join([*signals, *([] if rule.channel is None else [f"{rule.channel} is there"])]) or "else"
+
+    return table(
+        ("rule", "when", "plan"),
+        ((str(number), when(rule), f"`{rule.plan}`") for number, rule in enumerate(RULES, start=1)),
+    )
+
+
+def planner_plans() -> str:
+    """Return what each plan does and needs, in the order in which they give way."""
+
+    def what(plan: PlanName) -> str:
+        steps = PLANS[plan]
+        sources = " and ".join(f"{role} sources" for role in steps.ranked) or "all sources"
+        seeds = f"from the seeds of {' and '.join(steps.seeds)} sources, else from all seeds"
+        if steps.method != "ppr":
+            return f"`{steps.method}` of {sources}"
+        fusion = f", fused with {sources} (`{WITHOUT_GRAPH}` of them without the graph)" if steps.fused else ""
+        return f"`{steps.method}` {seeds}{fusion}"
+
+    def need(plan: PlanName) -> str:
+        least, channels = NEEDS[plan]
+        return channels[0] if len(channels) == 1 else f"{least} of {', '.join(channels)}"
+
+    return table(("plan", "what runs", "needs"), ((f"`{plan}`", what(plan), need(plan)) for plan in NEEDS))
+
+
+def planner_budgets() -> str:
+    """Return what the budgets allow and set."""
+    rows = (
+        (
+            f"`{name}`",
+            "yes" if budget.graph else "no",
+            "yes" if budget.rerank else "no",
+            ", ".join(f"`--{option.replace('_', '-')} {value}`" for option, value in budget.depths.items()) or "–",
+        )
+        for name, budget in BUDGETS.items()
+    )
+    return table(("budget", "graph", "rerank", "depths"), rows)
+
+
+def planner_outcomes() -> str:
+    """Return the plan of every combination of signals, budget and channels."""
+    truth = (False, True)
+    channels = [Capabilities(*values) for values in product(truth, repeat=3)]
+    header = ("signals", *(_true_names(there) or "nothing" for there in channels))
+    parts = []
+    for budgets in (("fast",), ("balanced", "thorough")):
+        rows = {
+            budget: [
+                (
+                    _true_names(signals) or "none",
+                    *(f"`{plan}`" if (plan := choose(signals, budget, there).plan) else "–" for there in channels),
+                )
+                for signals in (Signals(*values) for values in product(truth, repeat=3))
+            ]
+            for budget in budgets
+        }
+        if len({str(found) for found in rows.values()}) != 1:
+            raise RuntimeError(f"{budgets} differ in more than depths: show each by itself")
+        names = " and ".join(f"`{budget}`" for budget in budgets)
+        parts.append(f"**Budget {names}**\n\n" + table(header, iter(rows[budgets[0]])))
+    return "\n".join(parts)
+
+
+def text_rules() -> str:
+    """Return the rules that find signals in a text."""
+    rows = (
+        (rule.signal, rule.name, f"`{rule.pattern}`", "no" if rule.ignore_case else "yes", f"“{rule.example}”")
+        for rule in TEXT_RULES
+    )
+    return table(("signal", "rule", "pattern", "case matters", "example"), rows)
+
+
 def run_json() -> str:
     """Return the fields of ``run.json``, those of inner documents with dotted names."""
     return table(("field", "type", "meaning"), _document_rows(RunManifest))
@@ -146,6 +239,11 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "help": help_texts,
     "candidates": candidates_table,
     "queries": queries_table,
+    "planner rules": planner_rules,
+    "planner plans": planner_plans,
+    "planner budgets": planner_budgets,
+    "planner outcomes": planner_outcomes,
+    "text rules": text_rules,
     "run.json": run_json,
     "graph.json": graph_json,
     "toys": toys,
@@ -177,6 +275,10 @@ def main(arguments: list[str]) -> None:
             sys.stdout.write(f"rewrote {page.relative_to(ROOT)}\n")
 
 
+def _true_names(flags: Signals | Capabilities) -> str:
+    return ", ".join(name for name, value in flags._asdict().items() if value)
+
+
 def _info(field: FieldInfo) -> OptionInfo:
     return next(item for item in field.metadata if isinstance(item, OptionInfo))
 
@@ -199,7 +301,7 @@ def _values(field: FieldInfo) -> str:
     if get_origin(kind) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(kind))
     names = {bool: "flag", str: "text", int: "integer", float: "number", ByteSize: "bytes"}
-    name = "names" if get_origin(kind) is tuple else "`NAME=NUMBER`" if get_origin(kind) is dict else names[kind]
+    name = "names" if get_origin(kind) is tuple else "`NAME=VALUE`" if get_origin(kind) is dict else names[kind]
     bounds = ("ge", "gt", "le", "lt")
     limits = {key: getattr(item, key) for item in field.metadata for key in bounds if hasattr(item, key)}
     if not limits:

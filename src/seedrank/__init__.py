@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from seedrank.jobs.build import build
     from seedrank.jobs.check import CheckReport, check
     from seedrank.jobs.demo import demo
+    from seedrank.jobs.evaluate import Evaluation, evaluate
     from seedrank.jobs.explain import Explanation, explain
     from seedrank.jobs.info import info
     from seedrank.jobs.plan import Plan, plan
@@ -30,6 +31,8 @@ _HOME = {
     "CheckReport": ("seedrank.jobs.check", "CheckReport"),
     "check": ("seedrank.jobs.check", "check"),
     "demo": ("seedrank.jobs.demo", "demo"),
+    "Evaluation": ("seedrank.jobs.evaluate", "Evaluation"),
+    "evaluate": ("seedrank.jobs.evaluate", "evaluate"),
     "Explanation": ("seedrank.jobs.explain", "Explanation"),
     "explain": ("seedrank.jobs.explain", "explain"),
     "info": ("seedrank.jobs.info", "info"),
@@ -42,6 +45,7 @@ _HOME = {
 
 __all__ = [
     "CheckReport",
+    "Evaluation",
     "Explanation",
     "GraphStore",
     "Plan",
@@ -50,6 +54,7 @@ __all__ = [
     "build",
     "check",
     "demo",
+    "evaluate",
     "explain",
     "info",
     "open_graph",

@@ -7,6 +7,7 @@ from typing import TypedDict
 from seedrank.config.names import (
     BackendName,
     BadRows,
+    Budget,
     Dangling,
     Direction,
     DuplicateEdges,
@@ -18,6 +19,7 @@ from seedrank.config.names import (
     Precision,
     Resume,
     SeedWeighting,
+    SourceRole,
     Stop,
 )
 from seedrank.presets import Preset
@@ -68,6 +70,8 @@ class ScoreKeywords(BuildKeywords, total=False):
     random_seed: int
     hop_decay: float
     neighbors_per_seed: int | None
+    budget: Budget
+    source_role: dict[str, SourceRole]
     expand_depth: int
     include_expanded: bool
     edge_bonus: float

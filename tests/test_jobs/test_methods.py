@@ -13,6 +13,7 @@ from seedrank.jobs.methods import METHODS, PATH_COLUMNS, candidate_columns, chec
 
 #: Methods whose candidates are hits.
 OF_HITS = ("fuse", "semantic", "hybrid")
+PLAIN = ("ppr", "auto", *OF_HITS)
 
 
 def test_every_method_of_the_options_has_an_entry() -> None:
@@ -34,12 +35,14 @@ def test_columns_of_the_table_exist() -> None:
 @pytest.mark.parametrize("method", get_args(Method))
 def test_columns_with_and_without_paths(method: Method) -> None:
     plain = make_options(ScoreOptions, {"method": method})
-    assert candidate_columns(plain) == (() if method in ("ppr", *OF_HITS) else ("hops", "anchor_id", "visit_count"))
+    expected = () if method in PLAIN else ("hops", "anchor_id", "visit_count")
+    assert candidate_columns(plain, [method]) == expected
+    assert set(candidate_columns(plain, [method, "bfs"])) == {"hops", "anchor_id", "visit_count"}
     if method in OF_HITS:
         return
     paths = make_options(ScoreOptions, {"method": method, "paths": True})
-    assert candidate_columns(paths) == (
-        *(name for name in FURTHER_COLUMNS if method != "ppr" or name != "visit_count"),
+    assert candidate_columns(paths, [method]) == (
+        *(name for name in FURTHER_COLUMNS if method not in PLAIN or name != "visit_count"),
     )
 
 
@@ -52,5 +55,5 @@ def test_facts_name_what_makes_the_numbers(method: Method) -> None:
     silent = {"damping", "preset", "paths", "timeout_s", "backend", "hit_retriever_weight_column"}
     assert set(facts) - fused == {"method", "precision", "top_k"} | METHODS[method].options - silent - fused
     of_fuse = {"fusion", "source_weight", "rrf_k", "lower_is_better"}
-    assert set(facts) & fused == (of_fuse if method == "fuse" else set())
-    assert facts.get("restart") == {"ppr": 0.5, "walk": 0.2}.get(method)
+    assert set(facts) & fused == {"fuse": of_fuse, "auto": fused}.get(method, set())
+    assert facts.get("restart") == {"ppr": 0.5, "walk": 0.2, "auto": 0.5}.get(method)

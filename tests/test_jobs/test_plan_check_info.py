@@ -156,6 +156,7 @@ class TestCheck:
             "seeds_given": 14,
             "seeds_missing": 3,
             "eligible_nodes": 2,
+            "plans": None,
             "warnings": [],
         }
         result = seedrank_command("check", edges, "--nodes", nodes, "--queries", hits, "--node-type", "x", "--json")

@@ -18,7 +18,8 @@ class MethodOptions(OptionModel):
         "ppr",
         description="What to compute: personalized PageRank, random walks with restart, breadth-first or depth-first "
         "traversal, one-hop neighbors; the fusion of the hits (fuse) or the hits by their scores (semantic), both "
-        "without a graph; or these scores with bonuses for edges around the hits (hybrid).",
+        "without a graph; these scores with bonuses for edges around the hits "
+        "(hybrid); or what a planner chooses for every query (auto).",
     )
     preset: Annotated[Preset | None, option("Method")] = Field(
         None, description="A set of option values by its name; options that are given win over it."

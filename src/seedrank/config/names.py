@@ -14,11 +14,13 @@ Normalization = Literal["sum", "none", "minmax", "max"]
 SeedWeighting = Literal["weight", "uniform", "rank", "specificity"]
 Precision = Literal["float32", "float64"]
 BackendName = Literal["auto", "cpu", "scipy"]
-Method = Literal["ppr", "walk", "bfs", "dfs", "neighbors", "fuse", "semantic", "hybrid"]
+Method = Literal["ppr", "walk", "bfs", "dfs", "neighbors", "fuse", "semantic", "hybrid", "auto"]
 Fusion = Literal["rrf", "weighted", "none"]
 Fallback = Literal["rrf", "none"]
 Stop = Literal["tolerance", "top-k"]
 Resume = Literal["auto", "never"]
+Budget = Literal["fast", "balanced", "thorough"]
+SourceRole = Literal["dense", "sparse", "graph"]
 
 #: Restart probability of a walk that is given none: walks are for going some way, PageRank for staying near.
 WALK_RESTART = 0.2

@@ -13,11 +13,21 @@ from seedrank.config.hits import HitOptions, SeedOptions
 from seedrank.config.method import MethodOptions
 from seedrank.config.names import HIT_SCORES, WALK_RESTART
 from seedrank.config.output import OutputOptions
+from seedrank.config.planner import PlannerOptions
 from seedrank.config.run import RunOptions
 from seedrank.presets import preset_values
 
 
-class ScoreOptions(RunOptions, OutputOptions, FusionOptions, SeedOptions, MethodOptions, HitOptions, BuildOptions):
+class ScoreOptions(
+    RunOptions,
+    OutputOptions,
+    FusionOptions,
+    SeedOptions,
+    PlannerOptions,
+    MethodOptions,
+    HitOptions,
+    BuildOptions,
+):
     """Options of ``seedrank score``; those of an edge list (see `BuildOptions`) come first, those of the run last."""
 
     @model_validator(mode="before")
@@ -28,7 +38,7 @@ class ScoreOptions(RunOptions, OutputOptions, FusionOptions, SeedOptions, Method
             return values
         filled = preset_values(values)
         fused = {**filled, **values}
-        if values.get("method") == "fuse":
+        if values.get("method") in ("fuse", "auto"):
             fused.setdefault("fusion", "rrf")
         if fused.get("fusion", "none") != "none" or values.get("method") in HIT_SCORES:
             fused.setdefault("include_seeds", True)

@@ -88,7 +88,12 @@ class HitTable:
 
 
 def read_hits(
-    source: TableSource, columns: HitColumns | None = None, *, sources: Sequence[str] = (), signed: bool = False
+    source: TableSource,
+    columns: HitColumns | None = None,
+    *,
+    sources: Sequence[str] = (),
+    signed: bool = False,
+    what: str = "queries",
 ) -> HitTable:
     """Read and validate hits in one streaming pass.
 
@@ -103,6 +108,8 @@ def read_hits(
         Keep only the hits of these sources; their queries all stay.
     signed : bool
         Whether weights may be negative.
+    what : str
+        What messages call the table.
 
     Raises
     ------
@@ -112,7 +119,7 @@ def read_hits(
         compared.
     """
     columns = columns or HitColumns()
-    table = TableInput.open(source, what="queries")
+    table = TableInput.open(source, what=what)
     layout = find_layout(table, columns)
     if sources and layout.source is None:
         raise InputDataError(

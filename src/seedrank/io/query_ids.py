@@ -21,8 +21,8 @@ class QueryIds(NamedTuple):
     records: list[InputFileRecord]
 
 
-def read_query_ids(source: TableSource, *, column: str) -> QueryIds:
-    """Read the query id column of hits, long or nested.
+def read_query_ids(source: TableSource, *, column: str, what: str = "queries") -> QueryIds:
+    """Read the query id column of hits, long or nested, or of attributes of queries.
 
     Parameters
     ----------
@@ -30,13 +30,15 @@ def read_query_ids(source: TableSource, *, column: str) -> QueryIds:
         Path, folder, glob, URL, table, Arrow stream, or a list of these.
     column : str
         Name of the query id column.
+    what : str
+        What messages call the table.
 
     Raises
     ------
     InputDataError
         The column is missing, not an id, or has nulls.
     """
-    table = TableInput.open(source, what="queries")
+    table = TableInput.open(source, what=what)
     require_column(table, "query id", column)
     encoder = IdEncoder(id_type_of(table, column), what="query ids")
     rows = 0

@@ -151,6 +151,9 @@ class RunManifest(_Record):
     run_key: str | None = Field(
         None, description="Hash of all that makes the bytes of the parts; equal keys, equal parts."
     )
+    planner_rules: str | None = Field(
+        None, description="Hash of the rules of the planner, where it chose the methods (--method auto)."
+    )
     options: dict[str, OptionRecord]
     inputs: dict[str, InputRecord] = {}
     graph: GraphRecord | None = None

@@ -40,6 +40,7 @@ class CheckReport:
     seeds_given: int
     seeds_missing: int
     eligible_nodes: int
+    plans: dict[str, int] | None
     warnings: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -52,6 +53,7 @@ def check(
     *,
     out: str | os.PathLike[str] | None = None,
     queries: Any = None,
+    query_info: Any = None,
     nodes: Any = None,
     exclude: Any = None,
     **options: Unpack[ScoreKeywords],
@@ -67,7 +69,7 @@ def check(
         What `score` would raise.
     """
     return run_check(
-        JobInputs(graph=graph, queries=queries, nodes=nodes, exclude=exclude),
+        JobInputs(graph=graph, queries=queries, query_info=query_info, nodes=nodes, exclude=exclude),
         out=out,
         options=make_options(ScoreOptions, options),
     )
@@ -100,6 +102,7 @@ def run_check(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options:
             seeds_given=int(query_set.seeds_given.clip(min=0).sum()),
             seeds_missing=int(query_set.seeds_missing.sum()),
             eligible_nodes=facts.nodes if query_set.eligible is None else int(np.count_nonzero(query_set.eligible)),
+            plans=None if query_set.plans is None else query_set.plans.counts,
             warnings=_warnings(query_set, None if isinstance(store, NoGraph) else facts),
         )
 

@@ -100,6 +100,7 @@ def explain(
     node: Any,
     restart: float | None = None,
     queries: Any = None,
+    query_info: Any = None,
     exclude: Any = None,
 ) -> Explanation:
     """Explain the place of a node among the candidates of a query of a finished run.
@@ -115,7 +116,7 @@ def explain(
         Ids; an integer id may be given by its digits.
     restart : float, optional
         Which result of a run with several restart probabilities.
-    queries, exclude : as for `seedrank.score`, optional
+    queries, query_info, exclude : as for `seedrank.score`, optional
         The inputs of the run, when they have moved or were tables in memory.
 
     Returns
@@ -139,7 +140,9 @@ def explain(
         )
     row = _row_of(restart, options)
     store = recorded_store(opened)
-    query_set = recorded_queries(opened, store, options, JobInputs(queries=queries, exclude=exclude))
+    query_set = recorded_queries(
+        opened, store, options, JobInputs(queries=queries, query_info=query_info, exclude=exclude)
+    )
     asked = _position(query, query_set.query_ids, what="query", place=f"the hits of {opened.path}")
     target = int(store.inverse_order[_position(node, store.ids, what="node", place=f"the graph {store.path}")])
     if not query_set.seeded[asked]:

@@ -105,7 +105,7 @@ def _check_distances(options: ScoreOptions) -> None:
     if options.seed_weighting in ("uniform", "rank"):
         return
     seeding = [name for name in options.lower_is_better if options.seed_source_weight.get(name) != 0]
-    if options.method == "ppr" and seeding and options.source_normalization != "minmax":
+    if options.method in ("ppr", "auto") and seeding and options.source_normalization != "minmax":
         raise ConfigError(
             f"--lower-is-better {seeding[0]} is given with --source-normalization {options.source_normalization}, "
             "which would give the worst hits the largest weight",

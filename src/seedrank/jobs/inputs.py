@@ -10,11 +10,12 @@ from typing import Any
 DESCRIPTIONS = {
     "graph": "the graph",
     "queries": "the hits",
+    "query_info": "the query attributes",
     "nodes": "the node table",
     "exclude": "the exclusions",
 }
 #: The inputs that make a query set; a run records each under this name.
-QUERY_INPUTS = ("queries", "exclude")
+QUERY_INPUTS = ("queries", "query_info", "exclude")
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,12 @@ class JobInputs:
     Attributes
     ----------
     graph : graph store, or an edge list.
-    queries, nodes, exclude : hits, node table and exclusions.
+    queries, query_info, nodes, exclude : hits, attributes of queries, node table and exclusions.
     """
 
     graph: Any = None
     queries: Any = None
+    query_info: Any = None
     nodes: Any = None
     exclude: Any = None
 

@@ -16,6 +16,7 @@ from seedrank.config import ScoreOptions
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.no_graph import NoGraph
 from seedrank.io.records import GraphRecord, InputRecord, OptionRecord, PartRecord, QueryCounts, RunManifest
+from seedrank.jobs.planner_rules import rules_fingerprint
 from seedrank.jobs.query_set import QuerySet
 from seedrank.presets import preset_values
 
@@ -29,6 +30,7 @@ def new_manifest(options: ScoreOptions, origins: Mapping[str, Origin]) -> RunMan
         seedrank_version=__version__,
         state="running",
         started_at=now(),
+        planner_rules=rules_fingerprint() if options.method == "auto" else None,
         options=_option_records(options, origins),
         part_size=options.part_size,
         versions={"python": platform.python_version(), **_versions()},

@@ -5,8 +5,8 @@ A new method is a line here, a runner beside `seedrank.jobs.method_ppr`, and its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from seedrank.config import ScoreOptions
@@ -18,14 +18,17 @@ from seedrank.jobs.clock import Clock
 from seedrank.jobs.fusion import FusingRunner, channel_options
 from seedrank.jobs.fusion_options import FUSION_OPTIONS, check_fusion_options
 from seedrank.jobs.groups import GroupingRunner
+from seedrank.jobs.method_auto import auto_requirements, start_auto
 from seedrank.jobs.method_fuse import fuse_requirements, start_fuse
 from seedrank.jobs.method_hybrid import HYBRID_COMPONENTS, hybrid_depth, hybrid_requirements, start_hybrid
-from seedrank.jobs.method_ppr import ppr_requirements, start_ppr
+from seedrank.jobs.method_ppr import PprRunner, ppr_requirements, start_ppr
 from seedrank.jobs.method_recall import recall_requirements, start_recall
 from seedrank.jobs.outcome import Requirements, Runner
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet
 
+#: Methods that rank the hits themselves, or groups of them: nothing is ranked around them.
+_RANK_HITS = frozenset({"fuse", "auto"})
 #: Columns that ``--paths`` adds, whatever the method.
 PATH_COLUMNS = frozenset({"hops", "anchor_id", "path"})
 
@@ -81,7 +84,7 @@ def _recall(meaning: ScoreMeaning, *options: str) -> MethodEntry:
     )
 
 
-METHODS: Mapping[Method, MethodEntry] = {
+_ALONE: Mapping[Method, MethodEntry] = {
     "ppr": MethodEntry(
         meaning=ScoreMeaning(
             "personalized PageRank of the node for the query's seeds", "probability; all nodes of a query sum to 1"
@@ -141,6 +144,26 @@ METHODS: Mapping[Method, MethodEntry] = {
     ),
 }
 
+
+def _start_auto(
+    store: GraphStore, queries: Callable[[], QuerySet], options: ScoreOptions, stopwatch: Stopwatch, clock: Clock
+) -> Runner:
+    return start_auto(store, queries, options, stopwatch, clock, start=start_method)
+
+
+METHODS: Mapping[Method, MethodEntry] = {
+    **_ALONE,
+    "auto": MethodEntry(
+        meaning=ScoreMeaning("score of the method that ran, see method and plan in queries", "that of the method"),
+        needs_graph=False,
+        options=frozenset({"budget", "source_role"}).union(*(entry.options for entry in _ALONE.values())) - {"stop"},
+        candidate_columns=frozenset(),
+        backends=_ALONE["ppr"].backends,
+        requirements=auto_requirements,
+        start=_start_auto,
+    ),
+}
+
 #: What fused scores are, by rule.
 FUSED: Mapping[Fusion, ScoreMeaning] = {
     "rrf": ScoreMeaning("reciprocal rank fusion of the lists that have the node", "sum of weight / (k + rank)"),
@@ -151,16 +174,33 @@ FUSED: Mapping[Fusion, ScoreMeaning] = {
 
 
 def start_method(
-    store: GraphStore, queries: Callable[[], QuerySet], options: ScoreOptions, stopwatch: Stopwatch, clock: Clock
+    store: GraphStore,
+    queries: Callable[[], QuerySet],
+    options: ScoreOptions,
+    stopwatch: Stopwatch,
+    clock: Clock,
+    *,
+    shared: dict[str, Runner] | None = None,
 ) -> Runner:
-    """Start the method of the options, and what ranks hits around it."""
-    start = METHODS[options.method].start
-    if options.method == "fuse":
-        return start(store, queries, options, stopwatch, clock)
-    ranked = start(store, queries, channel_options(options), stopwatch, clock)
-    if options.fuses_hits:
-        return FusingRunner(ranked.backend, ranked, queries(), options)
-    return ranked if options.group_by is None else GroupingRunner(ranked, queries(), options)
+    """Start the method of the options, and what ranks hits around it.
+
+    Parameters
+    ----------
+    store, queries, options, stopwatch, clock : as in `MethodEntry.start`.
+    shared : runners of the job by method, under options that differ in the depth alone. PageRank is not loaded twice.
+    """
+    itself = options.method in _RANK_HITS
+    wanted = options if itself else channel_options(options)
+    there = None if shared is None else shared.get(options.method)
+    if isinstance(there, PprRunner):
+        channel: Runner = replace(there, query_set=queries(), options=wanted)
+    else:
+        channel = METHODS[options.method].start(store, queries, wanted, stopwatch, clock)
+    if shared is not None:
+        shared[options.method] = channel
+    if options.fuses_hits and not itself:
+        return FusingRunner(channel.backend, channel, queries(), options)
+    return channel if itself or options.group_by is None else GroupingRunner(channel, queries(), options)
 
 
 def method_requirements(options: ScoreOptions, nodes: int) -> Requirements:
@@ -196,6 +236,12 @@ def check_method_options(options: ScoreOptions, graph: Any) -> None:
             fix="drop one of the two",
         )
     check_fusion_options(options)
+    if options.method == "auto" and options.min_score > 0:
+        raise ConfigError(
+            f"--min-score {options.min_score} is given with --method auto, whose plans have scores of different units",
+            expected="no threshold",
+            fix="drop it, or choose one --method",
+        )
     for name in ScoreOptions.model_fields:
         users = [method for method, other in METHODS.items() if name in other.options]
         given = name in options.model_fields_set and getattr(options, name) is not None
@@ -229,24 +275,34 @@ def needs_graph(options: ScoreOptions) -> bool:
 
 def component_names(options: ScoreOptions, query_set: QuerySet) -> tuple[str, ...]:
     """Name the terms of a score that have a column of their own."""
-    if options.method == "hybrid":
-        return HYBRID_COMPONENTS
-    return query_set.components if options.fusion != "none" else ()
+    methods = methods_that_run(options, query_set)
+    of_lists = query_set.components if options.fusion != "none" else ()
+    # A source may be called like a term of hybrid.
+    return tuple(dict.fromkeys((*of_lists, *(HYBRID_COMPONENTS if "hybrid" in methods else ()))))
 
 
-def candidate_columns(options: ScoreOptions) -> tuple[str, ...]:
-    """Name the columns that follow ``score``, in the order of the schema."""
-    filled = METHODS[options.method].candidate_columns | (PATH_COLUMNS if options.paths else frozenset())
+def methods_that_run(options: ScoreOptions, query_set: QuerySet) -> frozenset[Method]:
+    """Name the methods whose columns the result has: of a planner, those of its plans and those that queries name."""
+    if query_set.plans is None:
+        return frozenset({options.method})
+    return frozenset({"auto", *(job.options.method for job in query_set.plans.jobs)})
+
+
+def candidate_columns(options: ScoreOptions, methods: Iterable[Method]) -> tuple[str, ...]:
+    """Name the columns that follow ``score``, in the order of the schema, when these methods run."""
+    filled = (PATH_COLUMNS if options.paths else frozenset()).union(
+        *(METHODS[method].candidate_columns for method in methods)
+    )
     filled |= GROUP_COLUMNS if options.group_by is not None else frozenset()
     return tuple(name for name in FURTHER_COLUMNS if name in filled)
 
 
 def score_meaning(options: ScoreOptions) -> ScoreMeaning:
     """Say what the column ``score`` holds."""
-    if options.fusion != "none":
+    if options.fusion != "none" and options.method != "auto":
         return FUSED[options.fusion]
     meaning = METHODS[options.method].meaning
-    if options.fallback == "none":
+    if options.fallback == "none" or options.method == "auto":
         return meaning
     return ScoreMeaning(
         f"{meaning.description}; of queries with status fallback_rrf {FUSED['rrf'].description}",
@@ -260,7 +316,7 @@ def table_facts(options: ScoreOptions) -> dict[str, Any]:
     entry = METHODS[options.method]
     used = entry.options - _NO_FACTS - FUSION_OPTIONS
     if options.fuses_hits:
-        used |= FUSION_OPTIONS if entry.needs_graph else FUSION_OPTIONS - _GRAPH
+        used |= FUSION_OPTIONS if entry.needs_graph or options.method == "auto" else FUSION_OPTIONS - _GRAPH
     own = {name: values[name] for name in sorted(used)}
     if "restart" in own:
         several = options.restart_probabilities

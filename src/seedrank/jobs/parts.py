@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from seedrank.config import ScoreOptions
 from seedrank.io.candidates import candidates_schema, component_column, queries_schema
 from seedrank.jobs.blocks import ScoredBlock
-from seedrank.jobs.methods import candidate_columns, component_names, score_meaning, table_facts
+from seedrank.jobs.methods import candidate_columns, component_names, methods_that_run, score_meaning, table_facts
 from seedrank.jobs.outcome import Outcome
 from seedrank.jobs.query_set import QuerySet
 
@@ -97,6 +97,11 @@ def _queries_table(
         "seeds_missing": pa.array(query_set.seeds_missing[queries].astype(np.int32)),
         "candidates": pa.array(counts),
     }
+    if query_set.plans is not None:
+        chosen = pa.array(queries)
+        columns["method"] = query_set.plans.methods.take(chosen)
+        columns["plan"] = query_set.plans.plans.take(chosen)
+        columns["trace"] = query_set.plans.traces.take(chosen)
     of_query = pa.array(place, mask=place < 0)
     for field in schema:
         if field.name not in columns:
@@ -116,7 +121,7 @@ def _candidates_table(
 ) -> pa.Table:
     space, restarts = query_set.space, options.restart_probabilities
     components = component_names(options, query_set)
-    further = candidate_columns(options)
+    further = candidate_columns(options, methods_that_run(options, query_set))
     several = len(restarts)
     schema = candidates_schema(
         query_type=query_set.query_ids.type,

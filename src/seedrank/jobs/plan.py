@@ -10,10 +10,14 @@ import numpy as np
 
 from seedrank.config import ScoreOptions, make_options
 from seedrank.errors import InputDataError
+from seedrank.io.ids import match_ids
+from seedrank.io.no_graph import NoGraph
 from seedrank.io.query_ids import read_query_ids
 from seedrank.io.tables import TableInput
 from seedrank.jobs.build import read_nodes_input
 from seedrank.jobs.inputs import JobInputs
+from seedrank.jobs.locations import local_output
+from seedrank.jobs.manifest import new_manifest
 from seedrank.jobs.methods import check_method_options, method_requirements
 from seedrank.jobs.prepare import (
     block_size,
@@ -24,8 +28,10 @@ from seedrank.jobs.prepare import (
     store_of,
     type_weights,
 )
-from seedrank.jobs.query_set import check_query_options
+from seedrank.jobs.query_set import check_query_options, load_query_set
+from seedrank.jobs.resume import run_to_go_on_with
 from seedrank.jobs.returnable import filtered_nodes
+from seedrank.jobs.run_key import have_same_options
 from seedrank.keywords import ScoreKeywords
 
 #: Memory of the interpreter and its libraries, and what one part holds before it is written.
@@ -45,6 +51,10 @@ class Plan:
     eligible_nodes : nodes that pass the filters; None for an edge list, of which only the footers are read.
     queries, hits : distinct queries and rows of hits.
     parts : files that each result table would have.
+    parts_there : how many of them stand at ``out`` already, recorded under the same options; whether the inputs are
+        the same, too, score finds out.
+    plans : queries by plan, or by the method that they name, with ``--method auto`` on a graph store or without a
+        graph; else None.
     backend, backend_reason : who would compute, and why.
     block_size, bytes_per_query : queries scored together, and what each takes.
     block_bytes : what a block takes, with what the backend pads it by.
@@ -61,7 +71,9 @@ class Plan:
     queries: int
     hits: int
     parts: int
+    parts_there: int
     part_size: int
+    plans: dict[str, int] | None
     backend: str
     backend_reason: str
     precision: str
@@ -83,11 +95,14 @@ def plan(
     *,
     out: str | os.PathLike[str] | None = None,
     queries: Any = None,
+    query_info: Any = None,
     nodes: Any = None,
     exclude: Any = None,
     **options: Unpack[ScoreKeywords],
 ) -> Plan:
     """Say what `score` with the same arguments would do; reads footers and query ids, writes nothing.
+
+    With ``method="auto"`` it reads hits and attributes of queries, to count the queries of every plan.
 
     Raises
     ------
@@ -95,7 +110,7 @@ def plan(
         What `score` would refuse at the door, as far as footers show it.
     """
     return run_plan(
-        JobInputs(graph=graph, queries=queries, nodes=nodes, exclude=exclude),
+        JobInputs(graph=graph, queries=queries, query_info=query_info, nodes=nodes, exclude=exclude),
         out=out,
         options=make_options(ScoreOptions, options),
     )
@@ -107,7 +122,7 @@ def run_plan(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options: 
     check_query_options(inputs, options)
     check_run_output(out, inputs, options)
     size = _graph_size(inputs.graph, nodes=inputs.nodes, options=options)
-    hits, query_count = _query_size(inputs.queries, nodes_of_type=size.nodes_of_type, options=options)
+    hits, query_count, plans = _query_size(inputs, nodes_of_type=size.nodes_of_type, options=options)
     needs = method_requirements(options, size.nodes)
     budget = memory_budget(options.memory_limit)
     width = block_size(options, needs, budget=budget, queries=query_count)
@@ -125,7 +140,9 @@ def run_plan(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options: 
         queries=query_count,
         hits=hits,
         parts=max(1, -(-query_count // options.part_size)),
+        parts_there=_parts_there(out, options),
         part_size=options.part_size,
+        plans=plans,
         backend=needs.decision.name,
         backend_reason=needs.decision.reason,
         precision=options.precision,
@@ -185,11 +202,24 @@ def _graph_size(graph: Any, *, nodes: Any, options: ScoreOptions) -> _GraphSize:
     return _GraphSize(False, most_nodes, rows, rows * 2 * 4 + most_nodes * (2 * 8 + 2 * 4 + 8), types, None)
 
 
-def _query_size(queries: Any, *, nodes_of_type: dict[str, int] | None, options: ScoreOptions) -> tuple[int, int]:
-    """Rows of hits, and distinct queries."""
+def _query_size(
+    inputs: JobInputs, *, nodes_of_type: dict[str, int] | None, options: ScoreOptions
+) -> tuple[int, int, dict[str, int] | None]:
+    """Rows of hits, distinct queries, and the queries by plan."""
+    store = NoGraph() if inputs.graph is None else store_of(inputs.graph)
+    if options.method == "auto" and store is not None:
+        # Plans depend on which hits the graph has, so that here the hits are read.
+        query_set = load_query_set(store, inputs, options)
+        assert query_set.plans is not None
+        rows = sum(file.rows for file in query_set.records["queries"].files)
+        return rows, len(query_set), query_set.plans.counts
     if options.all_nodes is None:
-        found = read_query_ids(queries, column=options.hit_query_column)
-        return found.rows, len(found.query_ids)
+        found = read_query_ids(inputs.queries, column=options.hit_query_column)
+        count = len(found.query_ids)
+        if inputs.query_info is not None:
+            more = read_query_ids(inputs.query_info, column=options.hit_query_column, what="query info").query_ids
+            count += int((match_ids(more, found.query_ids) < 0).sum())
+        return found.rows, count, None
     if not nodes_of_type or options.all_nodes not in nodes_of_type:
         raise InputDataError(
             f"--all-nodes {options.all_nodes!r}: no node has this type",
@@ -199,4 +229,10 @@ def _query_size(queries: Any, *, nodes_of_type: dict[str, int] | None, options: 
             fix="correct the name, or pass --nodes",
         )
     count = nodes_of_type[options.all_nodes]
-    return count, count
+    return count, count, None
+
+
+def _parts_there(out: str | os.PathLike[str] | None, options: ScoreOptions) -> int:
+    earlier = None if out is None else run_to_go_on_with(local_output(out), options)
+    same = earlier is not None and have_same_options(earlier, new_manifest(options, {}))
+    return len(earlier.parts) if earlier is not None and same else 0

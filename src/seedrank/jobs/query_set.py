@@ -13,6 +13,7 @@ from seedrank.config import ScoreOptions
 from seedrank.errors import ConfigError
 from seedrank.io.fingerprint import content_fingerprint
 from seedrank.io.graphstore import GraphStore
+from seedrank.io.no_graph import NoGraph
 from seedrank.io.queries import HitColumns, HitTable, read_hits
 from seedrank.io.records import InputRecord
 from seedrank.jobs.exclusion_lists import ExclusionLists
@@ -21,11 +22,15 @@ from seedrank.jobs.hit_lists import HitLists, build_hit_lists
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.matched_hits import every_node, graph_place, match_hits, space_with_hits, with_fallback_nodes
 from seedrank.jobs.node_space import NodeSpace
+from seedrank.jobs.planned_hits import PlannedHits, plan_hits
+from seedrank.jobs.planned_queries import PlannedQueries
+from seedrank.jobs.query_info import read_job_query_info, with_queries
 from seedrank.jobs.query_seeds import query_seeds, seed_hits
 from seedrank.jobs.returnable import (
     eligible_nodes,
     exclusion_lists,
     filtered_nodes,
+    info_exclusions,
     read_job_exclusions,
     returnable_hits,
 )
@@ -57,6 +62,7 @@ class QuerySet:
     groups : of these nodes, under ``--group-by``; else None.
     hit_lists : the hits as ranked lists, under fusion or fallback; else None.
     records : what was read, by input name.
+    plans : how every query runs, where a planner chooses; else None.
     """
 
     query_ids: pa.Array
@@ -69,6 +75,7 @@ class QuerySet:
     groups: NodeGroups | None
     hit_lists: HitLists | None
     records: Mapping[str, InputRecord]
+    plans: PlannedQueries | None
 
     def __len__(self) -> int:
         return len(self.query_ids)
@@ -81,6 +88,8 @@ class QuerySet:
     @property
     def valid(self) -> npt.NDArray[np.bool_]:
         """Bool (q,): there is something to score, a valid seed, or hits that are ranked themselves."""
+        if self.plans is not None:
+            return self.plans.group >= 0
         return self.seeded if self.hit_lists is None else self.seeded | self.hit_lists.usable
 
     @property
@@ -90,7 +99,8 @@ class QuerySet:
 
     def on(self, store: GraphStore) -> QuerySet:
         """Return the same queries on the same graph that has been opened elsewhere."""
-        return replace(self, space=replace(self.space, store=store))
+        plans = None if self.plans is None else self.plans.on(lambda query_set: query_set.on(store))
+        return replace(self, space=replace(self.space, store=store), plans=plans)
 
     def block(self, queries: npt.NDArray[np.int64]) -> QueryBlock:
         """Return the arrays of some queries, in the order given."""
@@ -118,36 +128,47 @@ def load_query_set(store: GraphStore, inputs: JobInputs, options: ScoreOptions) 
     """
     check_query_options(inputs, options)
     records: dict[str, InputRecord] = {}
+    info = None if inputs.query_info is None else read_job_query_info(inputs.query_info, options)
     hits = None
     if options.all_nodes is not None:
         found = every_node(store, options.all_nodes)
     else:
         # Where weights make no personalization vector, they may be logarithms or inner products.
-        signed = options.method == "fuse" or options.scores_hits or options.seed_weighting in ("uniform", "rank")
+        no_seeds = options.method == "auto" and isinstance(store, NoGraph)
+        by_place = options.seed_weighting in ("uniform", "rank")
+        signed = options.method == "fuse" or options.scores_hits or by_place or no_seeds
         hits = read_hits(inputs.queries, hit_columns(options), sources=options.source, signed=signed)
         records["queries"] = InputRecord(files=hits.records, fingerprint=_fingerprint_hits(hits))
+        if info is not None:
+            hits = with_queries(hits, info.table.query_ids)
         hits = with_fallback_nodes(hits, store)
         found = match_hits(hits, store)
-    exclusions = None if inputs.exclude is None else read_job_exclusions(inputs.exclude, found.query_ids, options)
+    exclusions = [] if inputs.exclude is None else [read_job_exclusions(inputs.exclude, found.query_ids, options)]
+    if info is not None:
+        records["query_info"] = info.record
+        if len(info.table.exclude_node):
+            exclusions.append(info_exclusions(info.table, found.query_ids))
     filtered = filtered_nodes(store, options)
     seeding = seed_hits(found, store, options)
     seeds = found.query[seeding], found.rank[seeding]
     pairs = [] if options.include_seeds else [seeds]
     everywhere = np.zeros(0, dtype=np.int32)
-    if exclusions is not None:
-        records["exclude"] = exclusions.record
-        of_query, excluded = exclusions.among(store.ids, graph_place(store))
+    for some in exclusions:
+        if some.record is not None:
+            records["exclude"] = some.record
+        of_query, excluded = some.among(store.ids, graph_place(store))
         if of_query is None:
             everywhere = excluded
         else:
             pairs.append((of_query, excluded))
     lists = exclusion_lists(pairs, seeds, len(found.query_ids), store, options)
     space, hit_lists = NodeSpace.of_graph(store), None
+    nodes = returnable = None
     if hits is not None and options.ranks_hits:
         space, nodes = space_with_hits(hits, store)
         returnable = returnable_hits(hits, found.rank, filtered, exclusions, lists.neighbors, store)
         hit_lists = build_hit_lists(hits, nodes, returnable, options)
-    return QuerySet(
+    query_set = QuerySet(
         query_ids=found.query_ids,
         seeds_given=found.given,
         seeds_missing=found.missing,
@@ -158,13 +179,21 @@ def load_query_set(store: GraphStore, inputs: JobInputs, options: ScoreOptions) 
         groups=node_groups(space, options),
         hit_lists=hit_lists,
         records=records,
+        plans=None,
     )
+    if options.method != "auto":
+        return query_set
+    assert hits is not None
+    assert nodes is not None
+    assert returnable is not None
+    known_hits = PlannedHits(query_set, hits, found, seeding, nodes, returnable)
+    return replace(query_set, plans=plan_hits(known_hits, None if info is None else info.table, options))
 
 
 def hit_columns(options: ScoreOptions) -> HitColumns:
     """Return the column names of hits, and which of them the user named; what nothing uses is not read."""
     names = {"query": "query_id", "node": "node_id"} | {role: role for role in _HIT_ROLES[2:]}
-    unused = {"rank": not options.uses_ranks, "retriever_weight": not options.scores_hits}
+    unused = {"rank": not options.uses_ranks, "retriever_weight": not options.scores_hits and options.method != "auto"}
     roles = [role for role in _HIT_ROLES if not unused.get(role, False)]
     return HitColumns(
         **{names[role]: getattr(options, f"hit_{role}_column") for role in roles},
@@ -190,6 +219,12 @@ def check_query_options(inputs: JobInputs, options: ScoreOptions) -> None:
         )
     if options.all_nodes is None:
         return
+    if inputs.query_info is not None:
+        raise ConfigError(
+            "--query-info speaks of the queries of hits, but --all-nodes makes its own",
+            expected="--query-info together with --queries",
+            fix="drop it; --exclude takes rows (query_id, node_id)",
+        )
     if options.ranks_hits:
         raise ConfigError(
             f"{_ranked_by(options)} ranks hits, but --all-nodes has none",
@@ -209,6 +244,8 @@ def check_query_options(inputs: JobInputs, options: ScoreOptions) -> None:
 def _ranked_by(options: ScoreOptions) -> str:
     if options.scores_hits:
         return f"--method {options.method}"
+    if options.method == "auto":
+        return "--method auto"
     return "--fusion" if options.fusion != "none" else "--fallback"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -72,11 +72,11 @@ class ResultTable:
                 rows += part.metadata.num_rows
         return rows
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Record batches, part by part."""
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Record batches, part by part; of some columns, or of all."""
         for file in self.files:
             with _opened(file) as part:
-                yield from part.iter_batches()
+                yield from part.iter_batches(columns=None if columns is None else list(columns))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())

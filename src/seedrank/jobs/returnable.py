@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.io.ids import match_ids, resolve
 from seedrank.io.node_filters import filter_nodes
 from seedrank.io.queries import HitTable
+from seedrank.io.query_info import QueryInfoTable
 from seedrank.io.records import InputRecord
 from seedrank.jobs.exclusion_lists import ExclusionLists, SeedNeighbors
 from seedrank.jobs.paths import followed_graph
@@ -24,12 +26,15 @@ HIT_NODES = "node_id of the hits"
 
 
 class Exclusions(NamedTuple):
-    """Nodes that a query must not return; ``query`` is a position among the queries of the job, None: every one."""
+    """Nodes that a query must not return; ``query`` is a position among the queries of the job, None: every one.
+
+    ``record`` is None where they are part of another input.
+    """
 
     query: npt.NDArray[np.int32] | None
     node_ids: pa.Array
     node: npt.NDArray[np.int32]
-    record: InputRecord
+    record: InputRecord | None
 
     def among(self, ids: pa.Array, place: str) -> tuple[npt.NDArray[np.int32] | None, npt.NDArray[np.int32]]:
         """Query, and position among some sorted ids, of the exclusions that say something of both."""
@@ -61,6 +66,16 @@ def read_job_exclusions(exclude: Any, query_ids: pa.Array, options: ScoreOptions
         node_ids=table.node_ids,
         node=table.node,
         record=InputRecord(files=table.records, fingerprint=content_fingerprint(parts)),
+    )
+
+
+def info_exclusions(info: QueryInfoTable, query_ids: pa.Array) -> Exclusions:
+    """Match the exclusions among the attributes of queries with the queries of the job."""
+    return Exclusions(
+        query=resolve(match_ids(info.query_ids, query_ids), info.exclude_query),
+        node_ids=info.exclude_node_ids,
+        node=info.exclude_node,
+        record=None,
     )
 
 
@@ -150,7 +165,7 @@ def returnable_hits(
     hits: HitTable,
     rank: npt.NDArray[np.int32],
     filtered: npt.NDArray[np.bool_] | None,
-    exclusions: Exclusions | None,
+    exclusions: Sequence[Exclusions],
     neighbors: SeedNeighbors | None,
     store: GraphStore,
 ) -> npt.NDArray[np.bool_]:
@@ -161,7 +176,7 @@ def returnable_hits(
     hits : h hits.
     rank : int32 (h,), tie rank of each hit's node; -1 where the graph does not have it.
     filtered : bool over tie ranks, see `filtered_nodes`.
-    exclusions : those of the job.
+    exclusions : those of the job, of every input.
     neighbors : of the seeds of each query, which it must not return.
     store : the graph.
     """
@@ -172,11 +187,12 @@ def returnable_hits(
     if neighbors is not None:
         node = np.append(store.inverse_order, -1)[rank]
         allowed &= ~neighbors.has(hits.query, node, max(len(store.ids), 1))
-    if exclusions is None:
-        return allowed
-    of_query, excluded = exclusions.among(hits.node_ids, HIT_NODES)
-    if of_query is None:
-        return allowed & ~np.isin(hits.node, excluded)
     ids = max(len(hits.node_ids), 1)
-    pairs = hits.query.astype(np.int64) * ids + hits.node
-    return allowed & ~np.isin(pairs, of_query.astype(np.int64) * ids + excluded)
+    for some in exclusions:
+        of_query, excluded = some.among(hits.node_ids, HIT_NODES)
+        if of_query is None:
+            allowed &= ~np.isin(hits.node, excluded)
+        else:
+            pairs = hits.query.astype(np.int64) * ids + hits.node
+            allowed &= ~np.isin(pairs, of_query.astype(np.int64) * ids + excluded)
+    return allowed

@@ -64,22 +64,35 @@ def check_same_run(recorded: RunManifest, wanted: RunManifest, *, backend: str, 
         )
 
 
+def have_same_options(recorded: RunManifest, wanted: RunManifest) -> bool:
+    """Whether a run could go on where the other ended, as far as that is seen without reading inputs."""
+    return (
+        _options(recorded) == _options(wanted)
+        and recorded.planner_rules == wanted.planner_rules
+        and recorded.seedrank_version == wanted.seedrank_version
+    )
+
+
 def _ingredients(manifest: RunManifest, backend: str | None) -> dict[str, Any]:
     """Name what makes the bytes of a run, as a reader of messages knows it."""
     inputs = {
         DESCRIPTIONS[name]: manifest.inputs[name].fingerprint if name in manifest.inputs else None for name in _INPUTS
     }
-    options = {
+    return {
+        **inputs,
+        **_options(manifest),
+        "--backend": backend,
+        "the rules of the planner": manifest.planner_rules,
+        "the version of seedrank": manifest.seedrank_version,
+        "the format": [manifest.schema_version, CANDIDATES_SCHEMA_VERSION, QUERIES_SCHEMA_VERSION],
+    }
+
+
+def _options(manifest: RunManifest) -> dict[str, Any]:
+    return {
         f"--{name.replace('_', '-')}": record.value
         for name, record in manifest.options.items()
         if name not in NOT_IN_KEY
-    }
-    return {
-        **inputs,
-        **options,
-        "--backend": backend,
-        "the version of seedrank": manifest.seedrank_version,
-        "the format": [manifest.schema_version, CANDIDATES_SCHEMA_VERSION, QUERIES_SCHEMA_VERSION],
     }
 
 

@@ -32,6 +32,7 @@ def score(
     *,
     out: str | os.PathLike[str],
     queries: Any = None,
+    query_info: Any = None,
     nodes: Any = None,
     exclude: Any = None,
     reporter: Reporter | None = None,
@@ -50,6 +51,9 @@ def score(
     queries : path, glob, URL, list of these, or any object with ``__arrow_c_stream__``
         Hits: rows (query_id, node_id[, weight][, source][, rank]) or (query_id, seeds: list). Or pass
         ``all_nodes=TYPE``.
+    query_info : like ``queries``, optional
+        Rows (query_id[, text][, structural][, lexical][, semantic][, budget][, method][, exclude]), one a query: what
+        ``method="auto"`` plans with, and nodes that the query must not return. Queries that have no hit are named here.
     nodes : like ``queries``, optional
         Node table, for an edge list.
     exclude : like ``queries``, optional
@@ -78,7 +82,7 @@ def score(
     parsed = make_options(ScoreOptions, options)
     origins: dict[str, Origin] = dict.fromkeys(options, "argument")
     return run_score(
-        JobInputs(graph=graph, queries=queries, nodes=nodes, exclude=exclude),
+        JobInputs(graph=graph, queries=queries, query_info=query_info, nodes=nodes, exclude=exclude),
         out=out,
         options=parsed,
         origins=origins,

@@ -45,6 +45,6 @@ def command(
         return
     rows = report.to_dict()
     warnings = rows.pop("warnings")
-    echo_table("inputs are valid", rows)
+    echo_table("inputs are valid", {name: value for name, value in rows.items() if value is not None})
     for warning in warnings:
         click.echo(f"  warning: {warning}")

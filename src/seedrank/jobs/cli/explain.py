@@ -20,6 +20,7 @@ from seedrank.jobs.explain import Explanation, explain
 @click.option("--node", required=True, metavar="ID", help="Id of the node.")
 @click.option("--restart", type=float, help="Which result of a run with several restart probabilities.")
 @input_option("--queries", help="The hits of the run, if they have moved (repeatable).")
+@input_option("--query-info", help="The query attributes of the run, if they have moved (repeatable).")
 @input_option("--exclude", help="The exclusions of the run, if they have moved (repeatable).")
 @click.option("--json", "as_json", is_flag=True, help="Print the explanation as JSON.")
 @console_options
@@ -29,6 +30,7 @@ def command(
     node: str,
     restart: float | None,
     queries: tuple[str, ...],
+    query_info: tuple[str, ...],
     exclude: tuple[str, ...],
     *,
     as_json: bool,
@@ -47,6 +49,7 @@ def command(
         node=node,
         restart=restart,
         queries=one_or_many(queries),
+        query_info=one_or_many(query_info),
         exclude=one_or_many(exclude),
     )
     if as_json:

@@ -25,6 +25,7 @@ COMMANDS = {
     "plan": "Say what score would do; reads footers and query ids only.",
     "check": "Validate every input fully; compute nothing.",
     "explain": "Say why a node is where it is among the candidates of a query.",
+    "evaluate": "Compare a run with the nodes that should be found.",
     "info": "Show versions, machine, backends and the decision.",
     "demo": "Score questions on the graph of Python's own standard library.",
 }

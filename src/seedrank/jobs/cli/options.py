@@ -79,9 +79,16 @@ def model_options(model: type[BaseModel]) -> Callable[[CommandT], CommandT]:
     return decorate
 
 
-def input_option(flag: str, *, help: str) -> Callable[[CommandT], CommandT]:  # noqa: A002  # click's word
+def input_option(
+    flag: str,
+    *,
+    help: str,  # noqa: A002  # click's word
+    required: bool = False,
+) -> Callable[[CommandT], CommandT]:
     """Declare an option that takes a table: file, folder, glob or URL, several times."""
-    return click.option(flag, cls=GroupedOption, group="Input", multiple=True, metavar="PARQUET", help=help)
+    return click.option(
+        flag, cls=GroupedOption, group="Input", multiple=True, metavar="PARQUET", help=help, required=required
+    )
 
 
 def collect(ctx: click.Context, model: type[OptionsT], values: Mapping[str, Any]) -> tuple[OptionsT, dict[str, Any]]:
@@ -120,7 +127,7 @@ def _option(name: str, field: FieldInfo) -> Callable[[CommandT], CommandT]:
         item = _item(kind)
         settings |= {"multiple": True, "type": item, "metavar": (info.unit or "NAME") if item is str else None}
     elif get_origin(kind) is dict:
-        settings |= {"multiple": True, "metavar": info.unit, "callback": _pairs}
+        settings |= {"multiple": True, "metavar": info.unit, "callback": _Pairs(_words(kind))}
     elif kind is ByteSize:
         settings |= {"type": str, "metavar": _BYTES}
     else:
@@ -133,6 +140,12 @@ def _plain(annotation: Any) -> Any:
     if get_origin(annotation) in (Union, types.UnionType):
         return next(item for item in get_args(annotation) if item is not type(None))
     return annotation
+
+
+def _words(kind: Any) -> tuple[str, ...] | None:
+    """Return the words that the values of a mapping may be; None for numbers."""
+    value = get_args(kind)[1]
+    return get_args(value) if get_origin(value) is Literal else None
 
 
 def _item(kind: Any) -> Any:
@@ -170,22 +183,42 @@ def _is_text(kind: Any) -> bool:
     return kind is str or get_origin(kind) is dict or (get_origin(kind) is tuple and _item(kind) is str)
 
 
-def _pairs(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...] | None) -> dict[str, float]:
-    pairs: dict[str, float] = {}
-    for text in values or ():
-        name, separator, weight = text.rpartition("=")
+class _Pairs:
+    """Takes ``NAME=VALUE`` apart, several times: a number, or one of some words.
+
+    Attributes
+    ----------
+    words : the words, or None where the value is a number.
+    """
+
+    def __init__(self, words: tuple[str, ...] | None) -> None:
+        self.words = words
+
+    def __call__(
+        self, ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...] | None
+    ) -> dict[str, float | str]:
+        pairs: dict[str, float | str] = {}
+        for text in values or ():
+            name, separator, right = text.rpartition("=")
+            value = self._value(right)
+            if not separator or value is None or name in pairs:
+                expected = "NUMBER" if self.words is None else "|".join(self.words)
+                raise ConfigError(
+                    f"--{(parameter.name or '').replace('_', '-')} {text!r}"
+                    + (" repeats a name" if name in pairs else ""),
+                    expected=f"NAME={expected}, each name once",
+                    fix=f"for example {'likes=0.5' if self.words is None else f'likes={self.words[0]}'}",
+                )
+            pairs[name] = value
+        return pairs
+
+    def _value(self, text: str) -> float | str | None:
+        if self.words is not None:
+            return text if text in self.words else None
         try:
-            number = float(weight)
+            return float(text)
         except ValueError:
-            separator = ""
-        if not separator or name in pairs:
-            raise ConfigError(
-                f"--{(parameter.name or '').replace('_', '-')} {text!r}" + (" repeats a name" if name in pairs else ""),
-                expected="NAME=NUMBER, each name once",
-                fix="for example likes=0.5",
-            )
-        pairs[name] = number
-    return pairs
+            return None
 
 
 def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> None:
@@ -233,10 +266,9 @@ def _check_type(path: Path, name: str, value: Any, option: click.Option) -> None
         kinds = (int, str)
     else:
         kinds = (str,)
-    is_table = option.callback is _pairs
     items = value if option.multiple and isinstance(value, list) else [value]
-    if is_table and isinstance(value, dict):
-        items, kinds = list(value.values()), (int, float)
+    if isinstance(option.callback, _Pairs) and isinstance(value, dict):
+        items, kinds = list(value.values()), (int, float) if option.callback.words is None else (str,)
     for item in items:
         if not isinstance(item, kinds) or (isinstance(item, bool) and bool not in kinds):
             raise ConfigError(

@@ -43,4 +43,4 @@ def command(
     if as_json:
         echo_json(plan.to_dict())
     else:
-        echo_table("plan", plan.to_dict())
+        echo_table("plan", {name: value for name, value in plan.to_dict().items() if value is not None})

@@ -27,6 +27,7 @@ def score_arguments(command: CommandT) -> CommandT:
         click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
         input_option("--exclude", help="Nodes a query must not return: ([query_id, ]node_id) (repeatable)."),
         input_option("--nodes", help="Node table, for an edge list (repeatable)."),
+        input_option("--query-info", help="Attributes of queries, one row a query (repeatable)."),
         input_option("--queries", help="Hits: file, folder, glob or URL of Parquet (repeatable)."),
         click.argument("graph", nargs=-1),
     ):
