@@ -105,6 +105,7 @@ class ScoreKeywords(BuildKeywords, total=False):
     include_glob: tuple[str, ...] | list[str]
     exclude_glob: tuple[str, ...] | list[str]
     no_tests: str | None
+    group_by: str | None
     paths: bool
     part_size: int
     backend: BackendName

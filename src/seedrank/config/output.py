@@ -49,6 +49,11 @@ class OutputOptions(OptionModel):
     no_tests: Annotated[str | None, option("Output", "COLUMN")] = Field(
         None, description="Return no node whose path in this column is that of test code."
     )
+    group_by: Annotated[str | None, option("Output", "COLUMN")] = Field(
+        None,
+        description="Rank groups of nodes with equal values of this node attribute, by their best member, and list "
+        "their members; --top-k counts groups.",
+    )
     paths: Annotated[bool, option("Output")] = Field(
         False, description="Return the shortest path from a seed with every candidate."
     )

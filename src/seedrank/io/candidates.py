@@ -22,7 +22,7 @@ QUERIES_SCHEMA_VERSION = 1
 FILE_KEY = b"seedrank"
 ROW_GROUP_ROWS = 1 << 20
 #: Columns of ``candidates`` that some methods and options add, in their order.
-FURTHER_COLUMNS = ("cosine", "hops", "anchor_id", "visit_count", "path")
+FURTHER_COLUMNS = ("cosine", "hops", "anchor_id", "visit_count", "path", "group_id", "members")
 
 
 class ScoreMeaning(NamedTuple):
@@ -54,6 +54,7 @@ def candidates_schema(
     several_restarts: bool = False,
     components: Sequence[str] = (),
     columns: Sequence[str] = (),
+    group_type: pa.DataType | None = None,
 ) -> pa.Schema:
     """Schema of ``RUN/candidates``.
 
@@ -66,9 +67,10 @@ def candidates_schema(
     several_restarts : whether a query has a result for each of several restart probabilities.
     components : names of the lists that were fused, each with a column of its own.
     columns : the ones of `FURTHER_COLUMNS` that are filled, in that order.
+    group_type : type of the keys of groups.
     """
     score_type = pa.float32() if precision == "float32" else pa.float64()
-    further = _further_columns(node_type, score_type)
+    further = _further_columns(node_type, score_type, group_type or pa.null())
     return pa.schema(
         [
             _field("query_id", query_type, "id of the query, as given"),
@@ -111,7 +113,13 @@ def path_type(node_type: pa.DataType) -> pa.ListType:
     return pa.list_(pa.field("element", edge, nullable=False))
 
 
-def _further_columns(node_type: pa.DataType, score_type: pa.DataType) -> dict[str, pa.Field]:
+def members_type(node_type: pa.DataType, score_type: pa.DataType) -> pa.ListType:
+    """Type of the column ``members``: the nodes of a group with their scores, best first."""
+    member = pa.struct([pa.field("node_id", node_type, nullable=False), pa.field("score", score_type, nullable=False)])
+    return pa.list_(pa.field("element", member, nullable=False))
+
+
+def _further_columns(node_type: pa.DataType, score_type: pa.DataType, group_type: pa.DataType) -> dict[str, pa.Field]:
     fields = (
         _field(
             "cosine",
@@ -148,6 +156,17 @@ def _further_columns(node_type: pa.DataType, score_type: pa.DataType) -> dict[st
             "edges from the anchor to the candidate, as they are stored; reversed: followed from dst to src",
             unit="edges",
             nullable=True,
+        ),
+        _field(
+            "group_id",
+            group_type,
+            "the value of --group-by that the members share; null for a node without one, which stands alone",
+            nullable=True,
+        ),
+        _field(
+            "members",
+            members_type(node_type, score_type),
+            "the nodes of the group that were found, best first; the first one is the candidate",
         ),
     )
     return {field.name: field for field in fields}

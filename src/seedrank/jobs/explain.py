@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seedrank.config import ScoreOptions
 from seedrank.errors import ConfigError, InputDataError
@@ -126,6 +127,9 @@ def _target(node: Any, space: NodeSpace) -> int:
 def _explain(
     store: GraphStore, query_set: QuerySet, options: ScoreOptions, asked: int, target: int, row: int
 ) -> Explanation:
+    grouped = query_set, options
+    # Ranks are those of nodes; groups are looked at once, for what is returned.
+    query_set, options = replace(query_set, groups=None), options.model_copy(update={"group_by": None})
     # Where hits are ranked, a node that is left out leaves its place in the lists to no other: nothing to look at.
     unfiltered = (
         query_set
@@ -146,6 +150,9 @@ def _explain(
     hops, anchor, path = None, None, None
     if in_graph and query_set.seeded[asked]:
         hops, anchor, path = _path(store, query_set, options, asked, target, whole, place)
+    candidate = rank is not None and rank < options.top_k
+    if grouped[0].groups is not None:
+        candidate = rank is not None and _in_a_group(store, *grouped, asked, target, row)
     restart = options.restart_probabilities[row] if "restart" in METHODS[options.method].options else None
     contributions, bound = None, None
     if options.method == "ppr" and options.fusion == "none" and whole.status[0] != "fallback_rrf":
@@ -158,7 +165,7 @@ def _explain(
         plan=None,
         trace=None,
         restart=restart,
-        candidate=rank is not None and rank < options.top_k,
+        candidate=candidate,
         rank=None if rank is None else rank + 1,
         returnable=len(allowed.nodes),
         rank_of_all=None if place is None else place + 1,
@@ -206,6 +213,16 @@ def _terms(whole: Outcome, place: int | None, query_set: QuerySet, options: Scor
             by_rank = options.fusion == "rrf" and value > 0
             terms.append(ScoreTerm(name, value, round(weights[name] / value - options.rrf_k) if by_rank else None))
     return sorted(terms, key=lambda term: (-term.contribution, term.name))
+
+
+def _in_a_group(
+    store: GraphStore, query_set: QuerySet, options: ScoreOptions, asked: int, target: int, row: int
+) -> bool:
+    """Whether a node belongs to a group that is returned."""
+    returned = _compute(store, query_set, options.model_copy(update={"paths": False}), asked, row)
+    members = returned.candidate_columns["members"].flatten().field("node_id")
+    wanted = query_set.space.ids(np.array([target], dtype=np.int32))[0]
+    return bool(pc.any(pc.equal(members, wanted)).as_py())
 
 
 def _path(

@@ -12,35 +12,48 @@ import pyarrow as pa
 from seedrank.config import ScoreOptions
 from seedrank.io.candidates import component_column
 from seedrank.io.records import BackendRecord
+from seedrank.jobs.groups import Members, group_columns
 from seedrank.jobs.outcome import Outcome, Runner
 from seedrank.jobs.query_set import QuerySet
+from seedrank.kernels.collapse import collapse
 from seedrank.kernels.fuse import FusedRanking, FusionRule, RankedLists, fuse
+from seedrank.kernels.fuse_groups import fuse_groups
+
+_EVERY_NODE = np.iinfo(np.int32).max
 
 
 def channel_options(options: ScoreOptions) -> ScoreOptions:
-    """Return the options under which a method makes the graph's list of a fusion: its depth, and no threshold."""
-    if options.fusion == "none":
-        return options
-    return options.model_copy(update={"top_k": options.fusion_depth, "min_score": 0.0})
+    """Return the options under which a method ranks nodes, for what is made of its ranking.
+
+    The graph's list of a fusion has a depth, and no threshold. To find groups, every node is ranked.
+    """
+    if options.fusion != "none":
+        return options.model_copy(update={"top_k": options.fusion_depth, "min_score": 0.0})
+    if options.group_by is not None:
+        return options.model_copy(update={"top_k": _EVERY_NODE})
+    return options
 
 
 def fused_lists(
     entries: RankedLists, query_set: QuerySet, options: ScoreOptions, *, rule: FusionRule, min_score: float
-) -> FusedRanking:
-    """Fuse lists of some queries with the weights of the job."""
+) -> tuple[FusedRanking, Members | None]:
+    """Fuse lists of some queries with the weights of the job: into a ranking of nodes, or of groups with members."""
     lists = query_set.hit_lists
     assert lists is not None
-    return fuse(
-        entries,
-        rule=rule,
-        rrf_k=options.rrf_k,
-        weights=lists.weights,
-        lower_is_better=lists.lower_is_better,
-        order=query_set.space.order,
-        k=options.top_k,
-        min_score=min_score,
-        precision=options.precision,
-    )
+    settings: dict[str, Any] = {
+        "rule": rule,
+        "rrf_k": options.rrf_k,
+        "weights": lists.weights,
+        "lower_is_better": lists.lower_is_better,
+        "order": query_set.space.order,
+        "k": options.top_k,
+        "min_score": min_score,
+        "precision": options.precision,
+    }
+    if query_set.groups is None:
+        return fuse(entries, **settings), None
+    found = fuse_groups(entries, query_set.groups.codes, **settings)
+    return found.ranking, Members(found.offsets, found.members, found.scores)
 
 
 def component_columns(query_set: QuerySet, options: ScoreOptions, components: npt.NDArray[Any]) -> dict[str, pa.Array]:
@@ -64,6 +77,7 @@ class _Rows:
     nodes, scores : int32 (c,), float (c,).
     components : float (L, c).
     channel_row : int64 (c,), row of the candidate in what the graph brought; -1: not among it.
+    members : of the groups whose best members the candidates are; None without groups.
     """
 
     query: npt.NDArray[np.int64]
@@ -71,6 +85,7 @@ class _Rows:
     scores: npt.NDArray[np.floating[Any]]
     components: npt.NDArray[np.floating[Any]]
     channel_row: npt.NDArray[np.int64]
+    members: Members | None
 
 
 @dataclass(frozen=True)
@@ -117,7 +132,8 @@ class FusingRunner:
             scores=rows.scores,
             query_columns={name: column.take(row_of_query) for name, column in query_columns.items()},
             candidate_columns={name: column.take(row_of_candidate) for name, column in candidate_columns.items()}
-            | component_columns(self.query_set, self.options, rows.components),
+            | component_columns(self.query_set, self.options, rows.components)
+            | group_columns(self.query_set, rows.nodes, rows.members),
         )
 
     def _fallback(self, queries: npt.NDArray[np.int64], empty: npt.NDArray[np.bool_]) -> _Rows:
@@ -126,14 +142,14 @@ class FusingRunner:
         A threshold holds where it speaks of reciprocal ranks, too.
         """
         assert self.query_set.hit_lists is not None
-        ranking = fused_lists(
+        fused = fused_lists(
             self.query_set.hit_lists.of(queries[empty]),
             self.query_set,
             self.options,
             rule="rrf",
             min_score=self.options.min_score if self.options.fusion == "rrf" else 0.0,
         )
-        return _rows(ranking, np.flatnonzero(empty), np.full(len(ranking.nodes), -1))
+        return _rows(*fused, np.flatnonzero(empty), np.full(len(fused[0].nodes), -1))
 
     def _fused(self, queries: npt.NDArray[np.int64], brought: npt.NDArray[np.int64], found: Outcome) -> _Rows:
         """Fuse the hits of the queries for which the graph brings something with that."""
@@ -142,14 +158,8 @@ class FusingRunner:
         full = np.flatnonzero(brought)
         of_query = np.repeat(np.arange(len(full)), brought[full])
         if self.options.fusion == "none":
-            return _Rows(
-                query=full[of_query],
-                nodes=found.nodes,
-                scores=found.scores,
-                components=np.full((len(lists.names), len(found.nodes)), np.nan),
-                channel_row=np.arange(len(found.nodes)),
-            )
-        ranking = fused_lists(
+            return self._of_the_graph(full[of_query], brought[full], found)
+        ranking, members = fused_lists(
             _joined(lists.of(queries[full]), found, of_query, code=len(lists.names) - 1),
             self.query_set,
             self.options,
@@ -160,7 +170,25 @@ class FusingRunner:
         wanted = np.repeat(np.arange(len(full)), ranking.counts) * len(space) + ranking.nodes
         by_key = np.argsort(keys)
         place = by_key[np.searchsorted(keys, wanted, sorter=by_key).clip(max=len(keys) - 1)]
-        return _rows(ranking, full, np.where(keys[place] == wanted, place, -1))
+        return _rows(ranking, members, full, np.where(keys[place] == wanted, place, -1))
+
+    def _of_the_graph(self, query: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], found: Outcome) -> _Rows:
+        """Take what the graph brings as it is, as groups where there are any."""
+        assert self.query_set.hit_lists is not None
+        row, members = np.arange(len(found.nodes)), None
+        if self.query_set.groups is not None:
+            codes = self.query_set.groups.codes[found.nodes]
+            groups = collapse(counts.astype(np.int32), codes, k=self.options.top_k)
+            row = groups.best
+            members = Members(groups.offsets, found.nodes[groups.members], found.scores[groups.members])
+        return _Rows(
+            query=query[row],
+            nodes=found.nodes[row],
+            scores=found.scores[row],
+            components=np.full((len(self.query_set.hit_lists.names), len(row)), np.nan),
+            channel_row=row,
+            members=members,
+        )
 
 
 def _joined(entries: RankedLists, found: Outcome, of_query: npt.NDArray[np.int64], *, code: int) -> RankedLists:
@@ -185,7 +213,12 @@ def _joined(entries: RankedLists, found: Outcome, of_query: npt.NDArray[np.int64
     )
 
 
-def _rows(ranking: FusedRanking, positions: npt.NDArray[np.int64], channel_row: npt.NDArray[np.int64]) -> _Rows:
+def _rows(
+    ranking: FusedRanking,
+    members: Members | None,
+    positions: npt.NDArray[np.int64],
+    channel_row: npt.NDArray[np.int64],
+) -> _Rows:
     """Rows of the queries at some positions of the block."""
     return _Rows(
         query=np.repeat(positions, ranking.counts),
@@ -193,6 +226,7 @@ def _rows(ranking: FusedRanking, positions: npt.NDArray[np.int64], channel_row: 
         scores=ranking.scores,
         components=ranking.components,
         channel_row=channel_row,
+        members=members,
     )
 
 
@@ -204,7 +238,9 @@ def _in_order(parts: list[_Rows]) -> _Rows:
         scores=np.concatenate([part.scores for part in parts]),
         components=np.concatenate([part.components for part in parts], axis=1),
         channel_row=np.concatenate([part.channel_row for part in parts]),
+        members=None,
     )
+    members = [part.members for part in parts if part.members is not None]
     by_query = np.argsort(joined.query, kind="stable")
     return replace(
         joined,
@@ -213,4 +249,5 @@ def _in_order(parts: list[_Rows]) -> _Rows:
         scores=joined.scores[by_query],
         components=joined.components[:, by_query],
         channel_row=joined.channel_row[by_query],
+        members=Members.joined(members).take(by_query) if members else None,
     )

@@ -13,6 +13,7 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import BackendRecord
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.fusion import component_columns, fused_lists
+from seedrank.jobs.groups import group_columns
 from seedrank.jobs.outcome import Outcome, Requirements
 from seedrank.jobs.prepare import block_size, memory_budget
 from seedrank.jobs.progress import Stopwatch
@@ -76,7 +77,7 @@ class FuseRunner:
         options, lists = self.options, self.query_set.hit_lists
         assert lists is not None
         assert options.fusion != "none"
-        ranking = fused_lists(
+        ranking, members = fused_lists(
             lists.of(queries), self.query_set, options, rule=options.fusion, min_score=options.min_score
         )
         return Outcome(
@@ -85,5 +86,6 @@ class FuseRunner:
             nodes=ranking.nodes,
             scores=ranking.scores,
             query_columns={},
-            candidate_columns=component_columns(self.query_set, options, ranking.components),
+            candidate_columns=component_columns(self.query_set, options, ranking.components)
+            | group_columns(self.query_set, ranking.nodes, members),
         )

@@ -14,6 +14,7 @@ from seedrank.config import ScoreOptions
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import BackendRecord
 from seedrank.jobs.clock import BlockTimer, Clock
+from seedrank.jobs.groups import RANKED_NODE_BYTES
 from seedrank.jobs.outcome import Outcome, Requirements
 from seedrank.jobs.paths import followed_graph, path_columns
 from seedrank.jobs.prepare import adjacency, block_size, memory_budget, type_weights
@@ -47,7 +48,8 @@ def ppr_requirements(options: ScoreOptions, nodes: int) -> Requirements:
     backend = create_backend(decision.name)
     return Requirements(
         decision=decision,
-        bytes_per_query=backend.bytes_per_query(nodes, options.precision, sums=_sums(options)),
+        bytes_per_query=backend.bytes_per_query(nodes, options.precision, sums=_sums(options))
+        + (0 if options.group_by is None else RANKED_NODE_BYTES * min(options.top_k, nodes)),
         stored_columns=backend.stored_columns,
         widest=backend.widest_block(nodes, options.precision),
     )

@@ -17,6 +17,7 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.fusion import FusingRunner, channel_options
 from seedrank.jobs.fusion_options import FUSION_OPTIONS, check_fusion_options
+from seedrank.jobs.groups import GroupingRunner
 from seedrank.jobs.method_auto import auto_requirements, start_auto
 from seedrank.jobs.method_fuse import fuse_requirements, start_fuse
 from seedrank.jobs.method_hybrid import HYBRID_COMPONENTS, hybrid_depth, hybrid_requirements, start_hybrid
@@ -27,10 +28,13 @@ from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet
 from seedrank.jobs.reranking import RerankingRunner, deep_options
 
-#: Methods that rank the hits themselves, under fusion or not: nothing is ranked around them.
+#: Methods that rank the hits themselves, or groups of them: nothing is ranked around them.
 _RANK_HITS = frozenset({"fuse", "auto"})
 #: Columns that ``--paths`` adds, whatever the method.
 PATH_COLUMNS = frozenset({"hops", "anchor_id", "path"})
+
+#: Columns that ``--group-by`` adds, whatever the method.
+GROUP_COLUMNS = frozenset({"group_id", "members"})
 
 
 @dataclass(frozen=True)
@@ -189,8 +193,8 @@ def start_method(
     # A planner says of every plan whether it is ranked again.
     again = options.rerank != "none" and options.method != "auto"
     deep = deep_options(options) if again else options
-    alone = options.method in _RANK_HITS or not options.fuses_hits
-    wanted = deep if alone else channel_options(deep)
+    itself = options.method in _RANK_HITS
+    wanted = deep if itself else channel_options(deep)
     there = None if shared is None else shared.get(options.method)
     if isinstance(there, PprRunner):
         channel: Runner = replace(there, query_set=queries(), options=wanted)
@@ -198,7 +202,11 @@ def start_method(
         channel = METHODS[options.method].start(store, queries, wanted, stopwatch, clock)
     if shared is not None:
         shared[options.method] = channel
-    runner = channel if alone else FusingRunner(channel.backend, channel, queries(), deep)
+    runner = channel
+    if options.fuses_hits and not itself:
+        runner = FusingRunner(channel.backend, channel, queries(), deep)
+    elif options.group_by is not None and not itself:
+        runner = GroupingRunner(channel, queries(), deep)
     return RerankingRunner(runner.backend, runner, queries(), options) if again else runner
 
 
@@ -228,6 +236,12 @@ def check_method_options(options: ScoreOptions, graph: Any) -> None:
             raise ConfigError(
                 f"{flag} is given without a graph", expected=f"{flag} together with a graph", fix=f"drop {flag}"
             )
+    if options.group_by is not None and options.stop != "tolerance":
+        raise ConfigError(
+            f"--stop {options.stop} is given with --group-by: it proves which nodes are the best, not which groups",
+            expected="one of the two",
+            fix="drop one of the two",
+        )
     check_fusion_options(options)
     if options.method == "auto" and options.min_score > 0:
         raise ConfigError(
@@ -286,7 +300,8 @@ def candidate_columns(options: ScoreOptions, methods: Iterable[Method]) -> tuple
     filled = (PATH_COLUMNS if options.paths else frozenset()).union(
         *(METHODS[method].candidate_columns for method in methods)
     )
-    filled |= {"cosine"} if options.rerank != "none" else set()
+    filled |= GROUP_COLUMNS if options.group_by is not None else frozenset()
+    filled |= {"cosine"} if options.rerank != "none" else frozenset()
     return tuple(name for name in FURTHER_COLUMNS if name in filled)
 
 
@@ -323,4 +338,5 @@ def table_facts(options: ScoreOptions) -> dict[str, Any]:
     if "restart" in own:
         several = options.restart_probabilities
         own["restart"] = list(several) if len(several) > 1 else several[0]
-    return {**{name: values[name] for name in ("method", "precision", "top_k")}, **own}
+    always = ("method", "precision", "top_k", *(["group_by"] if options.group_by is not None else []))
+    return {**{name: values[name] for name in always}, **own}

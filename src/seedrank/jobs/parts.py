@@ -146,6 +146,7 @@ def candidates_table(
         several_restarts=several > 1,
         components=components,
         columns=further,
+        group_type=None if query_set.groups is None else query_set.groups.keys.type,
     )
     of_row = np.repeat(np.arange(len(counts)), counts)
     rank = np.arange(len(of_row)) - np.repeat(np.cumsum(counts) - counts, counts) + 1

@@ -15,6 +15,7 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.io.no_graph import NoGraph
 from seedrank.io.records import InputRecord
 from seedrank.jobs.exclusion_lists import ExclusionLists
+from seedrank.jobs.groups import NodeGroups, node_groups
 from seedrank.jobs.hit_lists import HitLists, build_hit_lists
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.job_hits import read_job_hits
@@ -59,6 +60,7 @@ class QuerySet:
     exclusions : nodes that single queries must not return.
     eligible : bool (nodes,) over internal nodes, or None: nodes that any query may return.
     space : the nodes that candidates may be.
+    groups : of these nodes, under ``--group-by``; else None.
     hit_lists : the hits as ranked lists, under fusion or fallback; else None.
     vectors : those of nodes and queries; None without.
     records : what was read, by input name.
@@ -72,6 +74,7 @@ class QuerySet:
     exclusions: ExclusionLists
     eligible: npt.NDArray[np.bool_] | None
     space: NodeSpace
+    groups: NodeGroups | None
     hit_lists: HitLists | None
     vectors: JobVectors | None
     records: Mapping[str, InputRecord]
@@ -173,6 +176,7 @@ def load_query_set(store: GraphStore, inputs: JobInputs, options: ScoreOptions) 
         exclusions=lists,
         eligible=eligible_nodes(store, filtered, everywhere),
         space=space,
+        groups=node_groups(space, options),
         hit_lists=hit_lists,
         vectors=vectors,
         records=records,
