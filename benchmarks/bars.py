@@ -41,6 +41,7 @@ def bars(results: Path) -> Iterator[Bar]:
             "scaling",
             "profile",
             "recall",
+            "fusion",
             "startup",
             "memory",
             "row_groups",
@@ -60,6 +61,8 @@ def bars(results: Path) -> Iterator[Bar]:
             yield _at_most(f"build, {row['ids']} ids, over bare pyarrow", most, row["ratio"], found["build"], unit="x")
     if found["recall"]:
         yield from _recall(found["recall"])
+    if found["fusion"]:
+        yield from _fusion(found["fusion"])
     if found["startup"]:
         seconds = next(row["minimum"] for row in found["startup"]["rows"] if row["command"] == "seedrank --help")
         yield _at_most("seedrank --help", 0.3, seconds, found["startup"], unit=" s")
@@ -158,6 +161,16 @@ def _convergence(document: Document) -> Iterator[Bar]:
             )
             worst = f"{mean.figure} (worst of {row['queries']}: {row['products_worst']})"
             yield Bar(mean.work, mean.wanted, worst, mean.met, mean.date, mean.why)
+
+
+def _fusion(document: Document) -> Iterator[Bar]:
+    """Of both rules: the seconds of the many queries, and the memory that each further hit takes."""
+    for rule in ("rrf", "weighted"):
+        few, many = (row for row in document["rows"] if row["rule"] == rule)
+        lists = f"{many['queries']:,} queries, {document['parameters']['sources']} sources, {rule}"
+        yield _at_most(f"fuse, {lists}", 30, many["seconds"], document, unit=" s")
+        growth = (many["peak_bytes"] - few["peak_bytes"]) / (many["hits"] - few["hits"])
+        yield _at_most(f"fuse, {lists}, memory of a hit", 100, growth, document, unit=" bytes")
 
 
 def _recall(document: Document) -> Iterator[Bar]:

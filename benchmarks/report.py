@@ -154,6 +154,22 @@ def build(document: Document) -> Iterator[str]:
     yield from table(header, rows)
 
 
+def fusion(document: Document) -> Iterator[str]:
+    """One row per rule and number of queries."""
+    rows = [
+        [
+            row["rule"],
+            f"{row['queries']:,}",
+            f"{row['hits']:,}",
+            f"{row['seconds']:.2f}",
+            f"{row['bare_read_seconds']:.2f}",
+            f"{row['peak_bytes'] / 1e6:,.0f}",
+        ]
+        for row in document["rows"]
+    ]
+    yield from table(["rule", "queries", "hits", "seconds", "bare read, s", "peak MB"], rows)
+
+
 def scaling(document: Document) -> Iterator[str]:
     """One line per curve, and the plot."""
     rows = [
@@ -264,6 +280,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Document], Iterator[str]]]] = {
     "scaling": ("How the time of a query grows", scaling),
     "profile": ("Where the seconds of a job go", profile),
     "build": ("Building a graph store", build),
+    "fusion": ("Fusing the lists of three sources", fusion),
     "recall": ("Walks, traversals and paths", recall),
     "startup": ("Start-up", startup),
     "memory": ("Peak memory", memory),

@@ -139,7 +139,9 @@ def _explain(
     everything = options.model_copy(
         update={"top_k": max(len(query_set.space), 1), "min_score": 0.0, "paths": False, "stop": "tolerance"}
     )
-    everywhere = everything.model_copy(update={"max_hops": None}) if options.method == "ppr" else everything
+    everywhere = everything.model_copy(update={"rerank": "none"})
+    if options.method == "ppr":
+        everywhere = everywhere.model_copy(update={"max_hops": None})
     whole = _compute(store, unfiltered, everywhere, asked, row)
     filtered = everything.model_copy(update={"min_score": options.min_score})
     allowed = _compute(store, query_set, filtered, asked, row)

@@ -41,7 +41,8 @@ class Explanation:
     rank : position among the nodes that the query may return; None if it may not return the node, or has no score.
     returnable : number of nodes that the query may return.
     rank_of_all, scored : position among all nodes that have a score, seeds and exclusions included, and their number.
-        Where hits are ranked, filters and exclusions are part of the score, and these are ``rank`` and ``returnable``.
+        Before vectors rank again. Where hits are ranked, filters and exclusions are part of the score, and these are
+        the ones of the nodes that the query may return.
     score : None when the method gives the node none.
     terms : of the score, the largest first, where lists were fused or bonuses added, else None.
     hops, anchor : of the path; None when no path leads to the node. A walk's hops are its fewest steps.
