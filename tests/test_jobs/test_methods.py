@@ -44,8 +44,10 @@ def test_columns_with_and_without_paths(method: Method) -> None:
     assert candidate_columns(reranked, [method])[0] == FURTHER_COLUMNS[0]
     paths = make_options(ScoreOptions, {"method": method, "paths": True})
     assert candidate_columns(paths, [method]) == (
-        *(name for name in FURTHER_COLUMNS[1:] if method not in PLAIN or name != "visit_count"),
+        *(name for name in FURTHER_COLUMNS[1:-2] if method not in PLAIN or name != "visit_count"),
     )
+    grouped = make_options(ScoreOptions, {"method": method, "group_by": "file"})
+    assert candidate_columns(grouped, [method])[-2:] == FURTHER_COLUMNS[-2:]
 
 
 @pytest.mark.parametrize("method", get_args(Method))
