@@ -62,7 +62,7 @@ def test_graphrag_2wiki_recall(shared_data: Path, tmp_path: Path) -> None:
 
 
 def test_slashdot_job_explains_its_time(shared_data: Path, tmp_path: Path) -> None:
-    """1,000 random seed sets on 0.95 M edges: every query ends ok, and the named stages add up to the total."""
+    """1,000 random seed sets on 0.95 M edges: every query ends ok, and the named stages cover the total."""
     edges = pq.read_table(shared_data / "graphs" / "soc-Slashdot0902_edges.parquet")
     # Some nodes point at nothing but themselves; as the only seed they would return nothing.
     ids = np.unique(edges.filter(pc.not_equal(edges["src"], edges["dst"]))["src"].to_numpy())
@@ -87,7 +87,10 @@ def test_slashdot_job_explains_its_time(shared_data: Path, tmp_path: Path) -> No
     stages = {name: seconds for name, seconds in manifest.timings_s.items() if name != "total"}
     assert {"read_graph", "build_graph", "write_graph", "transition", "read_queries", "score", "write"} <= set(stages)
     assert all(seconds >= 0 for seconds in stages.values())
-    assert 0.9 * manifest.timings_s["total"] <= sum(stages.values()) <= 1.001 * manifest.timings_s["total"]
+    assert sum(stages.values()) >= 0.9 * manifest.timings_s["total"]
+    # Hits are read, and parts written, while other stages run.
+    alone = sum(seconds for name, seconds in stages.items() if name not in {"read_queries", "write"})
+    assert alone <= 1.001 * manifest.timings_s["total"]
     assert sum(part.seconds for part in manifest.parts) <= manifest.timings_s["total"]
 
 
