@@ -13,6 +13,7 @@ from seedrank.config import ScoreOptions, make_options
 from seedrank.errors import InterruptedRunError, SeedrankError, Terminated
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.destination import destination
+from seedrank.jobs.engine import InProcess
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.manifest import Origin
 from seedrank.jobs.methods import check_method_options
@@ -124,8 +125,8 @@ def run_score(
     inputs = inputs if store is None else replace(inputs, graph=store)
     clock = Clock(timeout_s=options.timeout_s, deadline_s=options.deadline_s, cancel=cancel)
     check_metrics_file(options.metrics_file, out)
-    with destination(out, options) as (folder, earlier), limited_threads(options.threads):
-        job = ScoreJob(folder, earlier, options, origins, reporter or Silent(), clock, run_id)
+    with destination(out, options) as (folder, earlier), limited_threads(options.threads), InProcess() as engine:
+        job = ScoreJob(folder, earlier, options, origins, reporter or Silent(), clock, engine, run_id)
         try:
             job.prepare(inputs)
             folder.discard_replaced()

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import logging
-import time
 from bisect import insort
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Literal
 
 from seedrank.config import ScoreOptions
 from seedrank.errors import IncompleteRunError
 from seedrank.io.graphstore import GraphStore
-from seedrank.io.records import PartRecord, RunManifest
+from seedrank.io.records import RunManifest
 from seedrank.io.run_store import RunStore
-from seedrank.jobs.blocks import BlockWidth, ScoredBlock, score_blocks
 from seedrank.jobs.clock import Clock
+from seedrank.jobs.engine import Engine, JobParts
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.manifest import Origin, count_by_status, new_manifest, now, record_inputs
-from seedrank.jobs.methods import start_method
 from seedrank.jobs.metrics import MetricsFile
-from seedrank.jobs.outcome import Runner
-from seedrank.jobs.parts import assemble_part
+from seedrank.jobs.part_scorer import FinishedPart, PartRange
 from seedrank.jobs.pipeline import Background
 from seedrank.jobs.prepare import open_graph
 from seedrank.jobs.progress import Reporter, Stopwatch
@@ -35,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class ScoreJob:
-    """One run; owns the manifest."""
+    """One run: plans its parts, lets an engine score and write them, records them; owns the manifest."""
 
     def __init__(
         self,
@@ -45,6 +41,7 @@ class ScoreJob:
         origins: Mapping[str, Origin],
         reporter: Reporter,
         clock: Clock,
+        engine: Engine,
         run_id: str | None = None,
     ) -> None:
         self.folder = folder
@@ -52,6 +49,7 @@ class ScoreJob:
         self.options = options
         self.reporter = reporter
         self.clock = clock
+        self.engine = engine
         self.stopwatch = Stopwatch()
         self.manifest = new_manifest(options, origins, run_id=run_id)
         self.metrics = MetricsFile(options.metrics_file)
@@ -64,8 +62,6 @@ class ScoreJob:
 
     store: GraphStore
     query_set: QuerySet
-    runner: Runner
-    width: BlockWidth
     missing: list[int]
 
     def prepare(self, inputs: JobInputs) -> None:
@@ -129,12 +125,11 @@ class ScoreJob:
 
     def _start(self, queries: Callable[[], QuerySet]) -> None:
         """Make the method ready; a run that goes on keeps the backend that ``auto`` chose when it began."""
-        self.runner = start_method(self.store, queries, self.options, self.stopwatch, self.clock)
-        backend = self.runner.backend
+        job = JobParts(self.folder, self.options, self.stopwatch, self.clock)
+        backend = self.engine.start(job, self.store, queries)
         if self.earlier is not None and self.manifest.options["backend"].value == "auto":
             backend = backend.model_copy(update={"requested": "auto", "reason": "the run began with it"})
         self.manifest.backend = backend
-        self.width = BlockWidth(backend.block_size)
         log.info("backend_chosen", extra={"backend": backend.name, "reason": backend.reason})
 
     def _record_inputs(self, *, built: bool) -> None:
@@ -155,24 +150,10 @@ class ScoreJob:
         if not self.missing:
             return
         count, size = len(self.query_set), self.options.part_size
-        ranges = [(part, part * size, min((part + 1) * size, count)) for part in self.missing]
-        self.reporter.start(sum(last - first for _, first, last in ranges))
+        ranges = [PartRange(part, part * size, min((part + 1) * size, count)) for part in self.missing]
+        self.reporter.start(sum(wanted.last - wanted.first for wanted in ranges))
         try:
-            with Background() as background:
-                for part, first, last in ranges:
-                    begin = time.perf_counter()
-                    with self.stopwatch.stage("score"):
-                        blocks = score_blocks(
-                            first,
-                            last,
-                            query_set=self.query_set,
-                            runner=self.runner,
-                            width=self.width,
-                            options=self.options,
-                            reporter=self.reporter,
-                            clock=self.clock,
-                        )
-                    background.start(partial(self._write_part, part, first, last, blocks, begin))
+            self.engine.score(ranges, reporter=self.reporter, record=self._record_part)
         finally:
             self.reporter.finish()
 
@@ -228,33 +209,13 @@ class ScoreJob:
         self._save()
         log.info("run_closed", extra={"state": state, "seconds": self.manifest.timings_s["total"]})
 
-    def _write_part(self, part: int, first: int, last: int, blocks: list[ScoredBlock], begin: float) -> None:
-        """Write both tables of a part and record it; on the thread in the background, which owns the manifest then."""
-        with self.stopwatch.stage("write"):
-            tables = assemble_part(first, last, blocks, query_set=self.query_set, options=self.options)
-            candidates_file, queries_file = self.folder.write_part(
-                part, candidates=tables.candidates, queries=tables.queries
-            )
-        record = PartRecord(
-            part=part,
-            first_query=first,
-            queries=last - first,
-            candidates=tables.candidates.num_rows,
-            by_status=dict(sorted(tables.by_status.items())),
-            failed_queries=tables.by_status["failed"],
-            unfinished_queries=tables.unfinished,
-            candidates_file=candidates_file,
-            queries_file=queries_file,
-            iterations=tables.iterations,
-            largest_error_bound=tables.largest_error_bound,
-            errors=tables.errors,
-            seconds=round(time.perf_counter() - begin, 4),
-        )
-        insort(self.manifest.parts, record, key=lambda other: other.part)
+    def _record_part(self, finished: FinishedPart) -> None:
+        """Record a part that was written; while parts are scored, whoever calls this owns the manifest."""
+        insort(self.manifest.parts, finished.record, key=lambda other: other.part)
         assert self.manifest.backend is not None
-        self.manifest.backend.final_block_size = self.width.queries
+        self.manifest.backend.final_block_size = finished.block_size
         self._save()
-        log.info("part_done", extra=record.model_dump())
+        log.info("part_done", extra=finished.record.model_dump())
 
     def _save(self) -> None:
         """Write ``run.json`` and the metrics as they stand now."""
