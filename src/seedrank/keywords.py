@@ -113,6 +113,8 @@ class ScoreKeywords(BuildKeywords, total=False):
     block_size: int | None
     threads: int | None
     memory_limit: int | str | None
+    workers: int | str | None
+    scheduler: str | None
     timeout_s: float | None
     deadline_s: float | None
     resume: Resume

@@ -9,6 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from seedrank.io.graphstore import GraphStore
+from seedrank.io.part_writers import SharedWriter
 from seedrank.io.records import PartRecord, RunManifest, StoredFile
 
 
@@ -36,6 +37,10 @@ class RunStore(Protocol):
         """Local folder of the graph store of a run that was given an edge list."""
 
     @property
+    def scratch(self) -> Path:
+        """Local folder for what this process needs for a while; it goes with the unfinished files."""
+
+    @property
     def successful(self) -> bool:
         """Whether the success marker is there."""
 
@@ -47,6 +52,12 @@ class RunStore(Protocol):
 
     def write_part(self, part: int, *, candidates: pa.Table, queries: pa.Table) -> tuple[StoredFile, StoredFile]:
         """Write both files of a part; returns what identifies their content."""
+
+    def writer_elsewhere(self) -> SharedWriter:
+        """Return what writes parts of this run in other processes; it ends with the run."""
+
+    def adopt_part(self, part: int) -> None:
+        """Take a part that another process wrote."""
 
     def damage(self, record: PartRecord) -> str:
         """Say what is wrong with the files of a part; "" if they are what was written."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
-
-import pyarrow as pa
+from typing import NamedTuple
 
 from seedrank.config import ScoreOptions
-from seedrank.io.records import PartRecord, StoredFile
+from seedrank.io.part_writers import PartWriter
+from seedrank.io.records import PartRecord
 from seedrank.jobs.blocks import BlockWidth, ScoredBlock, score_blocks
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.outcome import Runner
-from seedrank.jobs.parts import AssembledPart, assemble_part
+from seedrank.jobs.parts import assemble_part
 from seedrank.jobs.progress import Reporter, Stopwatch
 from seedrank.jobs.query_set import QuerySet
 
@@ -39,13 +38,6 @@ class FinishedPart(NamedTuple):
 
     record: PartRecord
     block_size: int
-
-
-class PartWriter(Protocol):
-    """Where the files of parts go; every `seedrank.io.run_store.RunStore` is one."""
-
-    def write_part(self, part: int, *, candidates: pa.Table, queries: pa.Table) -> tuple[StoredFile, StoredFile]:
-        """Write both files of a part; returns what identifies their content."""
 
 
 @dataclass(frozen=True)
@@ -94,21 +86,22 @@ class PartScorer:
         StorageError
             They cannot be written.
         """
-        wanted = scored.range
         with self.stopwatch.stage("write"):
-            tables = assemble_part(
-                wanted.first, wanted.last, scored.blocks, query_set=self.query_set, options=self.options
-            )
-            files = writer.write_part(wanted.part, candidates=tables.candidates, queries=tables.queries)
-        seconds = time.perf_counter() - scored.begun
-        return FinishedPart(part_record(wanted, tables, files, seconds=seconds), self.width.queries)
+            record = write_part(scored, writer, query_set=self.query_set, options=self.options)
+        return FinishedPart(record, self.width.queries)
 
 
-def part_record(
-    wanted: PartRange, tables: AssembledPart, files: tuple[StoredFile, StoredFile], *, seconds: float
-) -> PartRecord:
-    """Return what ``run.json`` says of a part whose tables were written to these files."""
-    candidates_file, queries_file = files
+def write_part(scored: ScoredPart, writer: PartWriter, *, query_set: QuerySet, options: ScoreOptions) -> PartRecord:
+    """Write both tables of a part, and return what ``run.json`` says of it.
+
+    Raises
+    ------
+    StorageError
+        They cannot be written.
+    """
+    wanted = scored.range
+    tables = assemble_part(wanted.first, wanted.last, scored.blocks, query_set=query_set, options=options)
+    candidates_file, queries_file = writer.write_part(wanted.part, candidates=tables.candidates, queries=tables.queries)
     return PartRecord(
         part=wanted.part,
         first_query=wanted.first,
@@ -122,5 +115,5 @@ def part_record(
         iterations=tables.iterations,
         largest_error_bound=tables.largest_error_bound,
         errors=tables.errors,
-        seconds=round(seconds, 4),
+        seconds=round(time.perf_counter() - scored.begun, 4),
     )

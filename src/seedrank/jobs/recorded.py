@@ -25,6 +25,8 @@ _NOT_OF_THE_RESULT = frozenset(
         "memory_limit",
         "metrics_file",
         "threads",
+        "workers",
+        "scheduler",
         "timeout_s",
         "deadline_s",
         "part_size",

@@ -60,13 +60,14 @@ class ScoreJob:
         if self.begun:
             folder.write_manifest(self.manifest)
 
+    inputs: JobInputs
     store: GraphStore
     query_set: QuerySet
     missing: list[int]
 
     def prepare(self, inputs: JobInputs) -> None:
         """Everything before the first block."""
-        watch = self.stopwatch
+        watch, self.inputs = self.stopwatch, inputs
         self.metrics.write(self.manifest)
         self.store, built = open_graph(
             inputs,
@@ -125,7 +126,7 @@ class ScoreJob:
 
     def _start(self, queries: Callable[[], QuerySet]) -> None:
         """Make the method ready; a run that goes on keeps the backend that ``auto`` chose when it began."""
-        job = JobParts(self.folder, self.options, self.stopwatch, self.clock)
+        job = JobParts(self.folder, self.inputs, self.options, self.stopwatch, self.clock)
         backend = self.engine.start(job, self.store, queries)
         if self.earlier is not None and self.manifest.options["backend"].value == "auto":
             backend = backend.model_copy(update={"requested": "auto", "reason": "the run began with it"})
