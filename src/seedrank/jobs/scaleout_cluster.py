@@ -34,6 +34,16 @@ _ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "DASK_LOGGING__DISTRIBUTED": "error",
 }
+#: Settings of Dask for workers that are started here.
+SETTINGS: dict[str, Any] = {
+    # A part whose worker dies is done once more by another, then it is looked at (`seedrank.jobs.scaleout_split`).
+    "distributed.scheduler.allowed-failures": 1,
+    # A task for which no worker will do is an error, and not waited for.
+    "distributed.scheduler.no-workers-timeout": f"{WORKERS_S:.0f}s",
+    "distributed.nanny.pre-spawn-environ": _ENVIRONMENT,
+    # After compiled kernels have run on several threads, a fork of this process would hang.
+    "distributed.worker.multiprocessing-method": "spawn",
+}
 
 
 @dataclass(frozen=True)
@@ -152,16 +162,7 @@ def local_cluster(count: int, devices: list[str] | None, scratch: Path) -> Itera
     ResourceError
         They cannot be started.
     """
-    settings = {
-        # A part whose worker dies is done once more by another, then it is looked at (`seedrank.jobs.scaleout_split`).
-        "distributed.scheduler.allowed-failures": 1,
-        # A task for which no worker will do is an error, and not waited for.
-        "distributed.scheduler.no-workers-timeout": f"{WORKERS_S:.0f}s",
-        "distributed.nanny.pre-spawn-environ": _ENVIRONMENT,
-        # After compiled kernels have run on several threads, a fork of this process would hang.
-        "distributed.worker.multiprocessing-method": "spawn",
-    }
-    with dask.config.set(settings):
+    with dask.config.set(SETTINGS):
         cluster = _cluster(count, devices, scratch)
         try:
             client = Client(cluster, timeout=CONNECT_S, set_as_default=False)
@@ -222,7 +223,8 @@ def _remote(address: str) -> Iterator[Client]:
     try:
         yield client
     finally:
-        _close(client)
+        with _nothing_logged():  # of a scheduler that was lost
+            _close(client)
 
 
 @contextmanager

@@ -75,5 +75,7 @@ class _Forwarder(logging.Handler):
     """Hands records of Dask to the handlers of seedrank's log, or of the program's; Dask changes handlers it finds."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        if not record.getMessage():
+            return  # the traceback of something that was ended on purpose
         for handler in _log.handlers or logging.getLogger().handlers:
             handler.handle(record)
