@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from seedrank.kernels.arrays import Float64Array, Precision
-from seedrank.kernels.backend import Backend, QueryBlock, create_backend
+from seedrank.kernels.backend import Backend, QueryBlock
+from seedrank.kernels.backends import create_backend
 from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.testing.harness import KernelGraph, kernel_graph, kernel_personalized_pagerank, query_block
 from seedrank.testing.parity import assert_scores_close

@@ -14,7 +14,8 @@ from scipy import sparse
 
 from seedrank.errors import ResourceError
 from seedrank.kernels.arrays import Precision
-from seedrank.kernels.backend import Backend, SummingBackend, create_backend
+from seedrank.kernels.backend import Backend, SummingBackend
+from seedrank.kernels.backends import create_backend
 from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.kernels.topk import top_k
 from seedrank.kernels.transition import SparseRows

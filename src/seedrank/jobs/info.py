@@ -14,7 +14,7 @@ from seedrank.io.records import RUN_SCHEMA_VERSION
 from seedrank.jobs.prepare import memory_budget
 from seedrank.jobs.resources import available_memory
 from seedrank.kernels._gpu.probe import probe_device
-from seedrank.kernels.backend import resolve_backend
+from seedrank.kernels.backends import resolve_backend
 
 
 def info() -> dict[str, Any]:
