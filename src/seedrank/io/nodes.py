@@ -11,6 +11,7 @@ import pyarrow as pa
 from seedrank.errors import InputDataError
 from seedrank.io.columns import (
     bad_rows,
+    files_of,
     has_column,
     id_type_of,
     null_rows,
@@ -84,7 +85,7 @@ def read_nodes(
     others = _attribute_names(table, attributes, taken={id_column, type_column})
     if typed and TYPE in others:
         raise InputDataError(
-            f"nodes: column {type_column!r} holds the types, but there is also a column {TYPE!r}",
+            f"nodes: in {files_of(table)} column {type_column!r} holds the types, but there is also a column {TYPE!r}",
             expected=f"no attribute called {TYPE!r} beside the type column",
             fix=f"rename or drop the column {TYPE!r}",
         )
@@ -106,7 +107,7 @@ def read_nodes(
     _refuse_repeated(codes, values, batches, id_column)
     return NodeTable(
         ids=values.take(pa.array(codes)),
-        attributes=_concatenate(tables) if tables else _no_rows(table, others, typed=typed),
+        attributes=_concatenate(tables, table) if tables else _no_rows(table, others, typed=typed),
         type_column=type_column if typed else None,
         place=table.filled_parts[0].place(id_column),
         records=table.records,
@@ -142,12 +143,12 @@ def _no_rows(table: TableInput, names: Sequence[str], *, typed: bool) -> pa.Tabl
     return pa.table({**({TYPE: pa.array([], pa.string())} if typed else {}), **columns})
 
 
-def _concatenate(tables: list[pa.Table]) -> pa.Table:
+def _concatenate(tables: list[pa.Table], table: TableInput) -> pa.Table:
     try:
         joined = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         raise InputDataError(
-            f"nodes: an attribute has different types in different files ({error})",
+            f"nodes: {files_of(table)}: an attribute has different types in different files ({error})",
             expected="one type per attribute, or types of which one holds the other",
             fix="write the column with one type, or read only the attributes needed",
         ) from error

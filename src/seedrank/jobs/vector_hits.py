@@ -78,8 +78,8 @@ def refuse_source_of_vectors(hits: HitTable) -> None:
     """
     if VECTOR_SOURCE in hits.source_names:
         raise InputDataError(
-            f"queries: a source is called {VECTOR_SOURCE!r}, which is what the hits of the search among vectors are "
-            "called",
+            f"queries: a source is called {VECTOR_SOURCE!r} ({hits.name}), which is what the hits of the search among "
+            "vectors are called",
             expected="another name",
             fix="rename the source, or switch the search off (--vector-depth 0)",
         )
