@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import seedrank
 from seedrank.errors import InputDataError
 from seedrank.io.edges import read_edges
 from seedrank.io.exclusions import read_exclusions
@@ -81,6 +82,48 @@ def test_a_file_with_a_type_that_is_not_utf8_is_exit_3(tmp_path: Path, seedrank_
     assert result.code == 3, result.err
     assert "nodes.parquet, column 'type' of type string holds values" in result.err
     assert "Invalid UTF8" in result.err
+
+
+def test_a_node_table_without_rows_may_have_columns_of_any_text(tmp_path: Path) -> None:
+    empty = pa.table({"id": pa.array([], pa.int64()), "path": pa.array([], pa.string_view())})
+    pq.write_table(empty, tmp_path / "nodes.parquet")
+    edges = pa.table({"src": [0], "dst": [1]})
+    store = seedrank.build(edges, nodes=tmp_path / "nodes.parquet", out=tmp_path / "graph")
+    assert store.facts.nodes == 2
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"{'descr': '<f4', 'shape': (4,'",
+        b"{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999999, 2), }",
+        b"[",
+        b"1",
+    ],
+)
+def test_a_damaged_header_of_an_array_is_exit_3(tmp_path: Path, seedrank_command: Any, header: bytes) -> None:
+    padded = header.ljust(117) + b"\n"
+    (tmp_path / "v.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(padded).to_bytes(2, "little") + padded + bytes(16))
+    np.save(tmp_path / "v.ids.npy", np.arange(2))
+    pq.write_table(pa.table({"query_id": ["a"], "vector": [[1.0, 2.0]]}), tmp_path / "q.parquet")
+    result = seedrank_command(
+        "score", "--method", "fuse", "--node-vectors", tmp_path / "v.npy", "--query-vectors", tmp_path / "q.parquet",
+        "--out", tmp_path / "run",
+    )  # fmt: skip
+    assert result.code == 3, result.err
+    assert "v.npy is no .npy file of numbers" in result.err
+
+
+def test_an_array_without_dimensions_is_exit_3(tmp_path: Path, seedrank_command: Any) -> None:
+    np.save(tmp_path / "v.npy", np.float32(1))
+    np.save(tmp_path / "v.ids.npy", np.arange(2))
+    pq.write_table(pa.table({"query_id": ["a"], "vector": [[1.0, 2.0]]}), tmp_path / "q.parquet")
+    result = seedrank_command(
+        "score", "--method", "fuse", "--node-vectors", tmp_path / "v.npy", "--query-vectors", tmp_path / "q.parquet",
+        "--out", tmp_path / "run",
+    )  # fmt: skip
+    assert result.code == 3, result.err
+    assert "v.npy has shape ()" in result.err
 
 
 def test_messages_about_names_in_options_name_the_file(tmp_path: Path, seedrank_command: Any) -> None:

@@ -20,6 +20,7 @@ from seedrank.io.columns import (
 from seedrank.io.ids import IdEncoder, plain_type
 from seedrank.io.names import check_name_type, name_dictionary
 from seedrank.io.records import InputFileRecord
+from seedrank.io.string_views import without_views
 from seedrank.io.tables import Batch, TableInput, TableSource
 
 TYPE = "type"
@@ -139,7 +140,7 @@ def _no_rows(table: TableInput, names: Sequence[str], *, typed: bool) -> pa.Tabl
     """Attributes of a table without rows, with their types."""
     part = table.filled_parts[0]
     types = {name: data_type for name in names if (data_type := part.type_of(name)) is not None}
-    columns = {name: pa.array([], plain_type(data_type)) for name, data_type in types.items()}
+    columns = {name: without_views(pa.array([], plain_type(data_type))) for name, data_type in types.items()}
     return pa.table({**({TYPE: pa.array([], pa.string())} if typed else {}), **columns})
 
 
