@@ -12,6 +12,7 @@ import pyarrow as pa
 from seedrank.errors import InputDataError
 from seedrank.io.columns import (
     bad_rows,
+    files_of,
     has_column,
     id_type_of,
     null_rows,
@@ -164,7 +165,7 @@ def read_edges(
             types.append(clean.column(columns.type))
     if not np.isfinite(total):
         raise InputDataError(
-            f"edges: the sum of all weights in column {columns.weight!r} is not a finite number",
+            f"edges: the sum of all weights in column {columns.weight!r} is not a finite number ({files_of(table)})",
             expected="weights whose sum fits a float64 (about 1.8e308)",
             fix="divide all weights by one constant; only their ratios matter",
         )
