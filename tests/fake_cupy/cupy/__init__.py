@@ -95,6 +95,7 @@ class _Function:
 
     def __call__(self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Any]) -> None:
         cuda.runtime.check("memory")
+        cuda.runtime.check("launch")
         if os.environ.get("FAKE_CUPY_FAULT") == "kernel:wrong":
             return
         hosts = [value._host if isinstance(value, ndarray) else value for value in arguments]
