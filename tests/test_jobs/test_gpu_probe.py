@@ -89,7 +89,7 @@ def test_no_driver(cupy_there: None) -> None:
 
 def test_every_failure_has_a_message_of_its_own() -> None:
     codes = {*DRIVERS, "not-installed", "import-failed", "no-driver", "toolkit-missing", "kernels-failed"}
-    codes |= {"kernels-wrong"}
+    codes |= {"kernels-wrong", "cugraph-not-installed", "cugraph-import-failed", "cugraph-failed", "cugraph-wrong"}
     problems = {DeviceReport(code, built_for=13020, driver=12040).problem for code in codes}
     assert len(problems) == len(codes)
     assert codes - {"driver-too-old"} == set(probe._MESSAGES)

@@ -17,7 +17,7 @@ from seedrank.testing.parity import assert_scores_close
 from seedrank.testing.reference import reference_personalized_pagerank
 from seedrank.testing.toys import K2, TOYS, Edge, ToyGraph
 
-BACKENDS = ("scipy", "cpu", "gpu")
+BACKENDS = ("scipy", "cpu", "gpu", "cugraph")
 
 
 def hub_edges(*, weighted: bool) -> list[Edge]:
@@ -124,6 +124,8 @@ class TestBackendContract:
         self, name: str, precision: Precision, hub: KernelGraph, direction: Any, dangling: Any
     ) -> None:
         """Long rows, several tiles, columns that finish at different steps, blocks of 9, 4 and 1."""
+        if (name, dangling) == ("cugraph", "uniform"):
+            pytest.skip("cuGraph has no such rule: refused by the command")
         backend = create_backend(name)
         backend.load(
             hub.transition(direction=direction, dangling=dangling),

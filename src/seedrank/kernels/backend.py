@@ -169,6 +169,24 @@ class RelaxingBackend(Backend, Protocol):
 
 
 @runtime_checkable
+class ForeignBackend(Backend, Protocol):
+    """A backend whose steps somebody else's library makes: a call costs more than a step, and it adds as it likes."""
+
+    @property
+    def steps_a_call(self) -> int:
+        """Steps that are worth a call: every so many the driver measures one."""
+        ...
+
+    def advance(self, steps: int) -> None:
+        """Make so many steps, unmeasured: the vectors are those of as many calls of `step`, but for rounding."""
+        ...
+
+    def step_rounding(self, block: QueryBlock) -> Float64Array:
+        """By query of a block, a bound on the L1 distance between a step as the library makes it and an exact one."""
+        ...
+
+
+@runtime_checkable
 class SummingBackend(Backend, Protocol):
     """A backend that can also add up the vectors of a block as it goes, under several weights."""
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from seedrank.errors import ConfigError
-from seedrank.kernels._gpu.probe import probe_device
+from seedrank.kernels._gpu.probe import probe_cugraph, probe_device
 from seedrank.kernels.backend import Backend
 from seedrank.kernels.numba_support import require_compiled, why_not_compiled
 
@@ -55,7 +55,18 @@ def _gpu(threads: int | None) -> Backend:  # the host only sorts what the device
     return GpuBackend()
 
 
-_FACTORIES: dict[str, Callable[[int | None], Backend]] = {"cpu": _cpu, "gpu": _gpu, "scipy": _scipy}
+def _cugraph(threads: int | None) -> Backend:  # the host only selects
+    from seedrank.kernels.cugraph_backend import CugraphBackend  # noqa: PLC0415
+
+    return CugraphBackend()
+
+
+_FACTORIES: dict[str, Callable[[int | None], Backend]] = {
+    "cpu": _cpu,
+    "cugraph": _cugraph,
+    "gpu": _gpu,
+    "scipy": _scipy,
+}
 
 
 def resolve_backend(name: str) -> BackendDecision:
@@ -92,6 +103,11 @@ def resolve_backend(name: str) -> BackendDecision:
         if not report.usable:
             raise report.error()
         return BackendDecision(name, name, f"asked for by name; {report.device}, CuPy {report.cupy}")
+    if name == "cugraph":
+        report = probe_cugraph()
+        if not report.usable:
+            raise report.error()
+        return BackendDecision(name, name, f"asked for by name; {report.device}, cuGraph {report.cugraph}")
     if name in _FACTORIES:
         return BackendDecision(name, name, "asked for by name")
     raise ConfigError(
