@@ -38,7 +38,7 @@ from seedrank.jobs.scaleout_worker import PartReport, PieceReport
 NODES = 400
 EDGES = pa.table({"src": np.arange(4 * NODES) // 4, "dst": (np.arange(4 * NODES) * 7919 + 1) % NODES})
 HITS = pa.table({"query_id": np.arange(20), "node_id": (np.arange(20) * 31) % NODES})
-OPTIONS: dict[str, Any] = {"part_size": 4, "top_k": 10}
+OPTIONS: dict[str, Any] = {"part_size": 2, "top_k": 10}
 
 
 @pytest.fixture(scope="module")
@@ -89,16 +89,16 @@ def test_a_query_that_ends_every_worker_fails_alone(
     """And a worker that dies of something else costs nothing."""
     (doom / "once-1").touch()
     (doom / "always-13").touch()
-    with pytest.raises(IncompleteRunError, match=r"failed queries by part: part 3: 1") as raised:
+    with pytest.raises(IncompleteRunError, match=r"failed queries by part: part 6: 1") as raised:
         seedrank.score(store, queries=hits, out=tmp_path / "run", scheduler=scheduler, **OPTIONS)
     assert raised.value.exit_code == 6
     assert not (doom / "once-1").exists()
     run = seedrank.open_run(tmp_path / "run")
     statuses = run.queries.to_arrow().select(["query_id", "status"]).to_pydict()
     assert [query for query, status in zip(*statuses.values(), strict=True) if status != "ok"] == [13]
-    assert "its worker was killed" in run.manifest.parts[3].errors[0]
-    others = {name: data for name, data in content(local).items() if "00003" not in name}
-    assert {name: data for name, data in content(run).items() if "00003" not in name} == others
+    assert "its worker was killed" in run.manifest.parts[6].errors[0]
+    others = {name: data for name, data in content(local).items() if "00006" not in name}
+    assert {name: data for name, data in content(run).items() if "00006" not in name} == others
     expected = local.candidates.to_arrow()
     assert run.candidates.to_arrow().equals(expected.filter(pa.compute.not_equal(expected["query_id"], 13)))
     # Where the query does no harm the same command repairs the part.
@@ -246,7 +246,7 @@ def free_port() -> int:
 def begin(hosts: Hosts, scheduler: str, store: GraphStore, hits: Path, out: Path) -> subprocess.Popen[str]:
     """Start the real command on the first host."""
     command = [*hosts.first, sys.executable, "-m", "seedrank", "score", str(store.path), "--queries", str(hits)]
-    options = ["--out", str(out), "--part-size", "4", "--top-k", "10", "--scheduler", scheduler]
+    options = ["--out", str(out), "--part-size", "2", "--top-k", "10", "--scheduler", scheduler]
     return subprocess.Popen([*command, *options], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
 
 
@@ -264,7 +264,7 @@ def test_workers_on_another_host(
 def test_a_lost_scheduler_costs_the_parts_in_work(
     hosts: Hosts, far: tuple[str, Any], doom: Path, store: GraphStore, hits: Path, local: seedrank.Run, tmp_path: Path
 ) -> None:
-    (doom / "wait-9").touch()
+    (doom / "wait-5").touch()
     running = begin(hosts, far[0], store, hits, tmp_path / "run")
     try:
         finished = tmp_path / "run" / "queries" / "part-00001.parquet"
@@ -274,7 +274,7 @@ def test_a_lost_scheduler_costs_the_parts_in_work(
         os.killpg(far[1].pid, signal.SIGKILL)
         _, said = running.communicate(timeout=60)
     finally:
-        (doom / "wait-9").unlink()
+        (doom / "wait-5").unlink()
         running.kill()
     assert running.returncode == 5, said
     assert "error: the scheduler tcp://" in said

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import ByteSize, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from seedrank.config.model import OptionModel
 from seedrank.config.names import BackendName, Precision, Resume, option
+from seedrank.part_span import PartSpan, parse_part_span
 
 
 class RunOptions(OptionModel):
@@ -33,11 +34,6 @@ class RunOptions(OptionModel):
         description="Threads of the cpu backend; by default one per processor, shared out among --workers. Changes "
         "no result.",
     )
-    memory_limit: Annotated[ByteSize | None, option("Run", "bytes, or 12GiB")] = Field(
-        None,
-        description="Memory that the block of scores may plan with, shared out among --workers; by default half of "
-        "what is free.",
-    )
     workers: Annotated[str | None, option("Run", "N|gpu")] = Field(
         None,
         pattern=r"^([1-9][0-9]{0,3}|gpu)$",
@@ -61,6 +57,11 @@ class RunOptions(OptionModel):
         description="What parts at the output path mean: go on with their run, if it is the same one (auto), or refuse "
         "the folder unless --overwrite is given (never).",
     )
+    parts: Annotated[str | None, option("Run", "A:B")] = Field(
+        None,
+        description="Compute only the parts A to B - 1, counted from 0 (also A:, :B, A): on any machine, several at a "
+        "time in one run folder. The same command without it joins them and computes what is missing.",
+    )
     metrics_file: Annotated[str | None, option("Run", "path")] = Field(
         None,
         description="File for metrics in the text format of Prometheus, rewritten after every part.",
@@ -78,7 +79,7 @@ class RunOptions(OptionModel):
     def _one_kind_of_workers(self) -> RunOptions:
         if self.workers is not None and self.scheduler is not None:
             msg = "--workers starts processes here, --scheduler uses those that are there, and both are given: drop one"
-        elif self.workers == "gpu" and self.backend not in ("auto", "gpu"):
+        elif self.workers == "gpu" and self.backend not in ("auto", "gpu", "cugraph"):
             msg = f"--workers gpu is given with --backend {self.backend}: drop one of the two"
         else:
             return self
@@ -88,3 +89,13 @@ class RunOptions(OptionModel):
     def scales_out(self) -> bool:
         """Whether parts are scored in other processes."""
         return self.workers is not None or self.scheduler is not None
+
+    @field_validator("parts")
+    @classmethod
+    def _a_range_of_parts(cls, value: str | None) -> str | None:
+        return None if value is None else str(parse_part_span(value))
+
+    @property
+    def part_span(self) -> PartSpan | None:
+        """The parts to compute; None for all of them, as one run."""
+        return None if self.parts is None else parse_part_span(self.parts)

@@ -88,12 +88,13 @@ class ObjectParts:
     ----------
     url : str
         The prefix as the user named it.
-    holder : str
+    holder, key : str
         Of the run's lease.
     """
 
     url: str
     holder: str
+    key: str
 
     def write_part(self, part: int, *, candidates: pa.Table, queries: pa.Table) -> tuple[StoredFile, StoredFile]:
         """Put both files of a part, from temporary files of this process.
@@ -106,7 +107,7 @@ class ObjectParts:
             The storage fails.
         """
         objects = object_folder(self.url, what="--out")
-        lease = Lease(objects, self.holder)
+        lease = Lease(objects, self.holder, self.key)
         with tempfile.TemporaryDirectory(prefix="seedrank-part-") as folder:
             files = [Path(folder) / name for name in FOLDERS]
             written = [write_table(file, table) for file, table in zip(files, (candidates, queries), strict=True)]
@@ -117,5 +118,5 @@ class ObjectParts:
 
     def missing(self) -> str:
         """Return "": whether a storage can be reached is found out by reaching it."""
-        Lease(object_folder(self.url, what="--out"), self.holder).check()
+        Lease(object_folder(self.url, what="--out"), self.holder, self.key).check()
         return ""

@@ -110,7 +110,7 @@ def connected(options: ScoreOptions, scratch: Path) -> Iterator[Workers]:
     shared = {
         "threads": options.threads or max(1, processors() // count),
         "memory_limit": None if options.memory_limit is None else int(options.memory_limit) // count,
-        **({} if devices is None else {"backend": "gpu"}),
+        **({"backend": "gpu"} if devices is not None and options.backend == "auto" else {}),
     }
     with local_cluster(count, devices, scratch) as client:
         resources = {} if devices is None else {"GPU": 1}

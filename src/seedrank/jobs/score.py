@@ -18,6 +18,7 @@ from seedrank.jobs.inputs import JobInputs, held_in_memory
 from seedrank.jobs.manifest import Origin
 from seedrank.jobs.methods import check_method_options
 from seedrank.jobs.metrics import check_metrics_file
+from seedrank.jobs.part_ranges import check_graph_of_range, check_range_options
 from seedrank.jobs.prepare import check_run_output
 from seedrank.jobs.progress import Reporter, Silent
 from seedrank.jobs.query_set import check_query_options
@@ -119,9 +120,11 @@ def run_score(
     """`score` with validated options and the origin of each; ``run_id`` is what the log calls this attempt."""
     check_method_options(options, inputs.graph)
     check_query_options(inputs, options)
+    check_range_options(options)
     check_run_output(out, inputs, options)
     # A damaged store is refused before an earlier run is replaced, and that of a URL is fetched once.
     store = store_of(inputs.graph, work_dir=options.work_dir)
+    check_graph_of_range(inputs.graph, options, built=store is not None or inputs.graph is None)
     inputs = inputs if store is None else replace(inputs, graph=store)
     if options.scales_out:
         inputs = held_in_memory(inputs)

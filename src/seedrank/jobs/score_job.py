@@ -10,13 +10,14 @@ from typing import Literal
 from seedrank.config import ScoreOptions
 from seedrank.errors import IncompleteRunError
 from seedrank.io.graphstore import GraphStore
-from seedrank.io.records import RunManifest
 from seedrank.io.run_store import RunStore
 from seedrank.jobs.clock import Clock
+from seedrank.jobs.earlier import Earlier
 from seedrank.jobs.engine import Engine, JobParts
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.manifest import Origin, count_by_status, new_manifest, now, record_inputs
 from seedrank.jobs.metrics import MetricsFile
+from seedrank.jobs.part_ranges import wanted_parts
 from seedrank.jobs.part_scorer import FinishedPart, PartRange
 from seedrank.jobs.pipeline import Background
 from seedrank.jobs.prepare import open_graph
@@ -36,7 +37,7 @@ class ScoreJob:
     def __init__(
         self,
         folder: RunStore,
-        earlier: RunManifest | None,
+        earlier: Earlier,
         options: ScoreOptions,
         origins: Mapping[str, Origin],
         reporter: Reporter,
@@ -54,7 +55,7 @@ class ScoreJob:
         self.manifest = new_manifest(options, origins, run_id=run_id)
         self.metrics = MetricsFile(options.metrics_file)
         #: Whether the folder is this run's. One that goes on leaves it alone until it is known to be the same run.
-        self.begun = earlier is None
+        self.begun = not earlier
         #: Whether nothing was left to do, and nothing was touched.
         self.already_done = False
         if self.begun:
@@ -63,6 +64,8 @@ class ScoreJob:
     inputs: JobInputs
     store: GraphStore
     query_set: QuerySet
+    #: The numbers of the parts that this run is about, in order, and of those that are not there yet.
+    parts: range
     missing: list[int]
 
     def prepare(self, inputs: JobInputs) -> None:
@@ -72,7 +75,7 @@ class ScoreJob:
         self.store, built = open_graph(
             inputs,
             options=self.options,
-            build_in=self.folder.graph_place(resuming=self.earlier is not None),
+            build_in=self.folder.graph_place(resuming=bool(self.earlier)),
             stopwatch=watch,
         )
 
@@ -81,7 +84,7 @@ class ScoreJob:
                 return load_query_set(self.store, inputs, self.options)
 
         watch.expect("read_queries")  # in another thread: without a fixed place run.json would differ from run to run
-        if self.earlier is None:
+        if not self.earlier:
             with Background() as background:
                 reading = background.start(read_queries)
                 self._start(reading)
@@ -97,19 +100,24 @@ class ScoreJob:
         self._plan_parts()
         self._save()
 
-    def _go_on(self, earlier: RunManifest, *, built: bool) -> None:
-        """Take over the intact parts of the earlier attempt, if this is the same run, and plan the others."""
-        manifest = self.manifest
-        manifest.started_at, manifest.resumed_at = earlier.started_at, [*earlier.resumed_at, now()]
-        manifest.backend = earlier.backend
+    def _go_on(self, earlier: Earlier, *, built: bool) -> None:
+        """Take over the intact parts of what was written there, if it is of the same run, and plan the others."""
+        manifest, own = self.manifest, earlier.own
+        if own is not None:
+            manifest.started_at, manifest.resumed_at = own.started_at, [*own.resumed_at, now()]
+        manifest.backend = earlier.manifests[0].backend
         self._record_inputs(built=built)
-        if self.options.backend == "auto" and earlier.backend is not None:
-            self.options = self.options.model_copy(update={"backend": earlier.backend.name})
-        check_same_run(earlier, manifest, backend=self.options.backend, name=self.folder.name)
+        if self.options.backend == "auto" and manifest.backend is not None:
+            self.options = self.options.model_copy(update={"backend": manifest.backend.name})
+        for other in earlier.manifests:
+            check_same_run(other, manifest, backend=self.options.backend, name=self.folder.name)
         with self.stopwatch.stage("verify_parts"):
-            manifest.parts = intact_parts(self.folder, earlier)
+            recorded = (record for other in earlier.manifests for record in other.parts)
+            manifest.parts = intact_parts(self.folder, [record for record in recorded if record.part in self.parts])
         self._plan_parts()
-        ended_well = earlier.state == "finished" and self.folder.successful
+        ended_well = self.folder.successful
+        if own is not None:
+            ended_well = own.state == "finished" and (ended_well or own.range is not None)
         self.already_done = ended_well and not self.missing and self._not_as_wanted() == 0
         if self.already_done:
             return
@@ -128,22 +136,25 @@ class ScoreJob:
         """Make the method ready; a run that goes on keeps the backend that ``auto`` chose when it began."""
         job = JobParts(self.folder, self.inputs, self.options, self.stopwatch, self.clock)
         backend = self.engine.start(job, self.store, queries)
-        if self.earlier is not None and self.manifest.options["backend"].value == "auto":
+        if self.earlier and self.manifest.options["backend"].value == "auto":
             backend = backend.model_copy(update={"requested": "auto", "reason": "the run began with it"})
         self.manifest.backend = backend
         log.info("backend_chosen", extra={"backend": backend.name, "reason": backend.reason})
 
     def _record_inputs(self, *, built: bool) -> None:
+        """Cut the queries into parts, and write down what those that are wanted are made of."""
+        self.parts, self.manifest.range = wanted_parts(len(self.query_set), self.options)
         place = self.folder.graph if built else self.store.path
-        record_inputs(self.manifest, self.store, self.query_set, place=place, built=built)
+        size = self.options.part_size
+        queries = slice(self.parts.start * size, self.parts.stop * size)
+        record_inputs(self.manifest, self.store, self.query_set, queries, place=place, built=built)
 
     def _plan_parts(self) -> None:
-        """Cut the queries into parts: one, empty, when there is no query, so that the schema is there."""
+        """Find the parts that are missing."""
         assert self.manifest.backend is not None
-        planned = max(1, -(-len(self.query_set) // self.options.part_size))
         there = {record.part for record in self.manifest.parts}
-        self.missing = [part for part in range(planned) if part not in there]
-        self.manifest.parts_planned = planned
+        self.missing = [part for part in self.parts if part not in there]
+        self.manifest.parts_planned = len(self.parts)
         self.manifest.run_key = run_key(self.manifest)
 
     def score_missing(self) -> None:
@@ -160,7 +171,7 @@ class ScoreJob:
 
     def finish(self) -> Run:
         """Close the manifest, then mark success, or say what is incomplete."""
-        run = Run(self.folder.path, url=self.folder.url, already_done=self.already_done)
+        run = Run(self.folder.path, url=self.folder.url, already_done=self.already_done, span=self.options.part_span)
         self.folder.remove_staging()
         if self.already_done:
             # Only the metrics are told: run.json is as it was.
@@ -171,6 +182,7 @@ class ScoreJob:
             return run
         wrong = self._not_as_wanted()
         self.close("incomplete" if wrong else "finished")
+        self.folder.remove_ranges()
         if not wrong:
             self.folder.mark_success()
             return run
