@@ -23,7 +23,7 @@ from seedrank.jobs.inputs import DESCRIPTIONS
 from seedrank.jobs.part_scorer import FinishedPart, PartRange
 from seedrank.jobs.progress import Reporter
 from seedrank.jobs.query_set import QuerySet
-from seedrank.jobs.scaleout_cluster import Workers, connected
+from seedrank.jobs.scaleout_cluster import Workers, answering, connected
 from seedrank.jobs.scaleout_inputs import ship_inputs
 from seedrank.jobs.scaleout_logs import replay
 from seedrank.jobs.scaleout_split import PartSplitter
@@ -73,25 +73,27 @@ class DaskEngine:
                 folder.mkdir(parents=True)
             inputs = ship_inputs(job.inputs, folder)
             workers = self._open.enter_context(connected(options, folder))
-            hosts = workers.wait_for_first()
-            if not workers.own:
-                check_versions(workers.client, str(options.scheduler))
-            told = JobOnWorkers(
-                name=name,
-                graph=_graph_of(store, options),
-                graph_fingerprint=None if isinstance(store, NoGraph) else store.facts.fingerprint,
-                inputs=inputs,
-                options=workers.options,
-                writer=writer,
-                processes=max(Counter(hosts.values()).values()),
-                own=workers.own,
-                log_level=logging.getLogger("seedrank").getEffectiveLevel(),
-            )
-            workers.client.register_plugin(JobPlugin(told))
-            self._open.callback(_leave, workers, name)
-            tasks = Tasks(workers, job.clock, str(options.scheduler or "of --workers"), name)
-            for address in hosts:
-                tasks.submit(prepare, None, backend=None, on=address)
+            address = options.scheduler or "of --workers"
+            with answering(address):
+                hosts = workers.wait_for_first()
+                if not workers.own:
+                    check_versions(workers.client, address)
+                told = JobOnWorkers(
+                    name=name,
+                    graph=_graph_of(store, options),
+                    graph_fingerprint=None if isinstance(store, NoGraph) else store.facts.fingerprint,
+                    inputs=inputs,
+                    options=workers.options,
+                    writer=writer,
+                    processes=max(Counter(hosts.values()).values()),
+                    own=workers.own,
+                    log_level=logging.getLogger("seedrank").getEffectiveLevel(),
+                )
+                workers.client.register_plugin(JobPlugin(told))
+                self._open.callback(_leave, workers, name)
+                tasks = Tasks(workers, job.clock, address, name)
+                for worker in hosts:
+                    tasks.submit(prepare, None, backend=None, on=worker)
         query_set = queries()
         with job.stopwatch.stage("prepare_workers"):
             ready = [_prepared(tasks.next()[1]) for _ in hosts]

@@ -7,6 +7,7 @@ import logging
 import multiprocessing
 import time
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ import dask
 from distributed import Client, Nanny, Scheduler, SpecCluster
 
 from seedrank.config import ScoreOptions
-from seedrank.errors import ResourceError, StorageError
+from seedrank.errors import ResourceError, SeedrankError, StorageError
 from seedrank.jobs.resources import processors
 from seedrank.jobs.scaleout_devices import visible_devices
 
@@ -135,6 +136,22 @@ def no_scheduler(address: str, reason: str) -> StorageError:
         fix="see whether it runs and whether address, firewalls and TLS are right; then run the same command again: "
         "finished parts are kept",
     )
+
+
+@contextmanager
+def answering(address: str) -> Iterator[None]:
+    """Turn what a lost connection raises into `StorageError` (exit code 5).
+
+    Parameters
+    ----------
+    address : of the scheduler, for the message.
+    """
+    try:
+        yield
+    except SeedrankError:
+        raise
+    except (CancelledError, OSError) as error:
+        raise no_scheduler(address, f"the connection was lost ({type(error).__name__}: {error})") from error
 
 
 def _check_may_start_processes() -> None:

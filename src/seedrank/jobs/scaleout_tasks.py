@@ -5,14 +5,14 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError
+from contextlib import suppress
 from typing import Any
 
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.part_scorer import PartRange
-from seedrank.jobs.scaleout_cluster import WORKERS_S, Workers, no_scheduler, no_worker
+from seedrank.jobs.scaleout_cluster import WORKERS_S, Workers, answering, no_worker
 from seedrank.jobs.scaleout_worker import Task
 
 #: Seconds between two looks at the clock and at a cancelled run, and between two counts of the workers.
@@ -41,7 +41,8 @@ class Tasks:
         self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._running: dict[str, tuple[PartRange | None, Any]] = {}
         self._submitted = 0
-        self._count = len(workers.addresses())
+        with answering(address):
+            self._count = len(workers.addresses())
         self._counted = self._seen = time.monotonic()
 
     def __len__(self) -> int:
@@ -63,19 +64,25 @@ class Tasks:
         wanted : its queries, and what it is called when it is done.
         backend : see `Task`.
         on : address of the worker that should do it, if it lives.
+
+        Raises
+        ------
+        StorageError
+            The scheduler is lost.
         """
         task = Task(self._job, backend, self._clock.left)
         self._submitted += 1
-        future = self._workers.client.submit(
-            function,
-            task,
-            *([] if wanted is None else [wanted]),
-            key=f"seedrank_{function.__name__}-{self._job}-{self._submitted}",
-            pure=False,
-            workers=None if on is None else [on],
-            allow_other_workers=on is not None,
-            resources=self._workers.resources or None,
-        )
+        with answering(self._address):
+            future = self._workers.client.submit(
+                function,
+                task,
+                *([] if wanted is None else [wanted]),
+                key=f"seedrank_{function.__name__}-{self._job}-{self._submitted}",
+                pure=False,
+                workers=None if on is None else [on],
+                allow_other_workers=on is not None,
+                resources=self._workers.resources or None,
+            )
         self._running[future.key] = wanted, future
         future.add_done_callback(self._done.put)
 
@@ -108,21 +115,20 @@ class Tasks:
 
     def _result(self, future: Any) -> Any:
         while True:
+            if future.status == "error":
+                error = future.exception(timeout=WORKERS_S)
+                if isinstance(error, KilledWorker):
+                    return error
+                if isinstance(error, (NoValidWorkerError, NoWorkerError)):
+                    raise no_worker(WORKERS_S)
+                raise error
             try:
-                if future.status == "error":
-                    raise future.exception(timeout=WORKERS_S)
-                return future.result(timeout=TICK_S)
-            except KilledWorker as error:
-                return error
-            except (NoValidWorkerError, NoWorkerError):
-                raise no_worker(WORKERS_S) from None
-            except CancelledError as error:
-                raise no_scheduler(self._address, f"the connection was lost ({error})") from error
-            except TimeoutError:
-                # The worker died with its result: the task is done once more.
-                if future.status == "error":
+                with answering(self._address), suppress(TimeoutError):
+                    return future.result(timeout=TICK_S)
+            except Exception:
+                if future.status != "error":
                     raise
-                self._look()
+            self._look()  # the worker died with its result: the task is done once more
 
     def _look(self) -> None:
         """See whether the run was cancelled, and how many workers there are."""
@@ -131,10 +137,8 @@ class Tasks:
         if now - self._counted < COUNT_S:
             return
         self._counted = now
-        try:
+        with answering(self._address):
             self._count = len(self._workers.addresses())
-        except Exception as error:
-            raise no_scheduler(self._address, f"{type(error).__name__}: {error}") from error
         if self._count:
             self._seen = now
         elif now - self._seen > WORKERS_S:
