@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from seedrank.errors import InputDataError
 from seedrank.io.code_chunks import Encoded, look_up
-from seedrank.io.columns import has_column, id_type_of, require_column
+from seedrank.io.columns import files_of, has_column, id_type_of, require_column
 from seedrank.io.edge_rows import BadRows, EdgeColumns, NullWeight, clean_batch
 from seedrank.io.ids import IdEncoder, common_id_type
 from seedrank.io.names import NameEncoder, check_name_type
@@ -162,7 +162,7 @@ def encode_edges(
             types.append(clean.column(columns.type))
     if not np.isfinite(total):
         raise InputDataError(
-            f"edges: the sum of all weights in column {columns.weight!r} is not a finite number",
+            f"edges: the sum of all weights in column {columns.weight!r} is not a finite number ({files_of(table)})",
             expected="weights whose sum fits a float64 (about 1.8e308)",
             fix="divide all weights by one constant; only their ratios matter",
         )
