@@ -267,8 +267,8 @@ def test_a_lost_scheduler_costs_the_parts_in_work(
     (doom / "wait-5").touch()
     running = begin(hosts, far[0], store, hits, tmp_path / "run")
     try:
-        finished = tmp_path / "run" / "queries" / "part-00001.parquet"
-        while not finished.exists():
+        manifest_file = tmp_path / "run" / "run.json"
+        while not (manifest_file.exists() and len(seedrank.open_run(tmp_path / "run").manifest.parts) == 2):
             assert running.poll() is None, running.communicate()
             time.sleep(0.05)
         os.killpg(far[1].pid, signal.SIGKILL)
