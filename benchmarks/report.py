@@ -300,6 +300,27 @@ def row_groups(document: Document) -> Iterator[str]:
     yield from table(["row groups", "peak of build, MB", "graph store, MB", "ratio", "seconds"], rows)
 
 
+def workers(document: Document) -> Iterator[str]:
+    """Three ways to run a job, the price of a part, and kills."""
+    speed, price, kills = document["speed"], document["price"], document["kills"]
+    stages = ["start_workers", "prepare_workers", "score", "total"]
+    yield from table(
+        [graph_title(speed["graph"]), *(f"{stage}, s" for stage in stages)],
+        [
+            [way, *(f"{timings[stage]:.1f}" if stage in timings else "" for stage in stages)]
+            for way, timings in speed["seconds"].items()
+        ],
+    )
+    yield (
+        f"\nTwo workers score {speed['queries']:,} queries in {speed['parts']} parts {ratio(speed['ratio'])} as fast as "
+        f"one, and {ratio(speed['against_threads'])} as fast as one process with two threads. A part costs "
+        f"{price['overhead_ms']:.0f} ms beside its work. {kills['identical']} of {len(kills['rows'])} runs in which a "
+        "worker was killed at a random moment end with the bytes of an undisturbed run, after "
+        f"{min(row['seconds'] for row in kills['rows']):.0f} to {max(row['seconds'] for row in kills['rows']):.0f} s "
+        f"instead of {kills['seconds_without']['total']:.0f}."
+    )
+
+
 def fuzz(document: Document) -> Iterator[str]:
     """How many inputs ended how."""
     codes = ", ".join(f"{count:,} with {code}" for code, count in document["by_exit_code"].items())
@@ -323,6 +344,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Document], Iterator[str]]]] = {
     "recall": ("Walks, traversals and paths", recall),
     "startup": ("Start-up", startup),
     "memory": ("Peak memory", memory),
+    "workers": ("Workers", workers),
     "row_groups": ("Large and small row groups", row_groups),
     "fuzz": ("Inputs that should not be there", fuzz),
     "convergence": ("Products to an L1 error of 1e-6", convergence),
