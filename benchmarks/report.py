@@ -312,8 +312,8 @@ def workers(document: Document) -> Iterator[str]:
         ],
     )
     yield (
-        f"\nTwo workers score {speed['queries']:,} queries in {speed['parts']} parts {ratio(speed['ratio'])} as fast as "
-        f"one, and {ratio(speed['against_threads'])} as fast as one process with two threads. A part costs "
+        f"\nTwo workers score {speed['queries']:,} queries in {speed['parts']} parts {ratio(speed['ratio'])} as fast "
+        f"as one, and {ratio(speed['against_threads'])} as fast as one process with two threads. A part costs "
         f"{price['overhead_ms']:.0f} ms beside its work. {kills['identical']} of {len(kills['rows'])} runs in which a "
         "worker was killed at a random moment end with the bytes of an undisturbed run, after "
         f"{min(row['seconds'] for row in kills['rows']):.0f} to {max(row['seconds'] for row in kills['rows']):.0f} s "
