@@ -1,0 +1,121 @@
+"""The queries of a job, however many: in segments of whole parts, of which one is in memory at a time.
+
+A job of few queries is one segment, its `QuerySet`. Every query of a part is in one segment, and nothing that a part
+holds depends on how the queries are cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from seedrank.config import ScoreOptions
+from seedrank.io.graphstore import GraphStore
+from seedrank.io.records import InputRecord
+from seedrank.jobs.inputs import JobInputs
+from seedrank.jobs.queries_by_node import NodeQueries
+from seedrank.jobs.query_set import QuerySet, check_query_options, load_query_set
+
+#: Most queries of a segment, unless a part has more.
+SEGMENT_QUERIES = 65_536
+
+
+class Segment(NamedTuple):
+    """Consecutive queries, and the position of their first one among all queries of the job."""
+
+    query_set: QuerySet
+    first: int
+
+
+class QuerySegments:
+    """All queries of a job, sorted by query id.
+
+    Parameters
+    ----------
+    load : callable
+        Given a graph, and positions ``first`` and ``last``, it returns the queries ``first`` … ``last - 1``.
+    store : GraphStore
+    count : int
+        How many queries there are.
+    size : int
+        Queries of a segment, of the last one perhaps less.
+    records : mapping
+        What was read, by input name.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[GraphStore, int, int], QuerySet],
+        store: GraphStore,
+        *,
+        count: int,
+        size: int,
+        records: Mapping[str, InputRecord],
+    ) -> None:
+        self._load = load
+        self._store = store
+        self._count = count
+        self._size = max(size, 1)
+        self.records = records
+        self._held: Segment | None = None
+
+    @classmethod
+    def of_one(cls, query_set: QuerySet) -> QuerySegments:
+        """Return the one segment of a job of few queries."""
+        return cls(
+            lambda store, _first, _last: query_set.on(store),
+            query_set.space.store,
+            count=len(query_set),
+            size=len(query_set),
+            records=query_set.records,
+        )
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def segments(self) -> int:
+        """How many there are, at least one."""
+        return max(1, -(-self._count // self._size))
+
+    def holding(self, query: int) -> Segment:
+        """Return the segment of a query, which is kept until another one is asked for; not for several threads."""
+        first = query // self._size * self._size
+        if self._held is None or self._held.first != first:
+            self._held = None  # never two at a time here
+            last = min(first + self._size, self._count)
+            self._held = Segment(self._load(self._store, first, last), first)
+        return self._held
+
+    def at_hand(self) -> QuerySet:
+        """Return the queries of the segment that is held, or of the first: what tells how a method is started."""
+        return self.holding(0 if self._held is None else self._held.first).query_set
+
+    def on(self, store: GraphStore) -> None:
+        """Go on with the same graph that has been opened elsewhere."""
+        self._store = store
+        if self._held is not None:
+            self._held = Segment(self._held.query_set.on(store), self._held.first)
+
+
+def open_queries(store: GraphStore, inputs: JobInputs, options: ScoreOptions) -> QuerySegments:
+    """Read the queries of a job, or, where there are many, what tells of them.
+
+    Raises
+    ------
+    ConfigError, InputDataError
+        See `seedrank.jobs.query_set.load_query_set`; bad rows of all inputs are found here, none later.
+    """
+    check_query_options(inputs, options)
+    if options.all_nodes is not None:
+        nodes = NodeQueries(inputs, options)
+        count = nodes.count(store)
+        if count > segment_size(options):
+            first = nodes.load(store, 0, 0)
+            return QuerySegments(nodes.load, store, count=count, size=segment_size(options), records=first.records)
+    return QuerySegments.of_one(load_query_set(store, inputs, options))
+
+
+def segment_size(options: ScoreOptions) -> int:
+    """Return the most queries of a segment: whole parts, at least one."""
+    return max(SEGMENT_QUERIES // options.part_size, 1) * options.part_size
