@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from seedrank.config import ScoreOptions
 from seedrank.io.graphstore import GraphStore
+from seedrank.io.records import InputRecord
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.query_set import QuerySet, load_query_set
 
@@ -18,6 +20,15 @@ class NodeQueries:
 
     inputs: JobInputs
     options: ScoreOptions
+
+    @property
+    def records(self) -> Mapping[str, InputRecord]:
+        """What was read, by input name: nothing, the nodes are those of the graph."""
+        return {}
+
+    def size(self, least: int) -> int:
+        """Return the queries of a segment."""
+        return least
 
     def count(self, store: GraphStore) -> int:
         """Return how many there are.

@@ -7,13 +7,16 @@ holds depends on how the queries are cut.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from seedrank.config import ScoreOptions
 from seedrank.io.graphstore import GraphStore
+from seedrank.io.no_graph import NoGraph
 from seedrank.io.records import InputRecord
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.queries_by_node import NodeQueries
+from seedrank.jobs.queries_in_files import StagedQueries, is_on_storage, staged_queries
 from seedrank.jobs.query_set import QuerySet, check_query_options, load_query_set
 
 #: Most queries of a segment, unless a part has more.
@@ -98,22 +101,52 @@ class QuerySegments:
             self._held = Segment(self._held.query_set.on(store), self._held.first)
 
 
-def open_queries(store: GraphStore, inputs: JobInputs, options: ScoreOptions) -> QuerySegments:
+def open_queries(store: GraphStore, inputs: JobInputs, options: ScoreOptions, scratch: Path) -> QuerySegments:
     """Read the queries of a job, or, where there are many, what tells of them.
+
+    Parameters
+    ----------
+    store, inputs, options : of the job.
+    scratch : local folder for the hits of many queries; it exists, and is there until the last segment has been read.
 
     Raises
     ------
     ConfigError, InputDataError
         See `seedrank.jobs.query_set.load_query_set`; bad rows of all inputs are found here, none later.
+    StorageError
+        The hits cannot be put aside.
     """
     check_query_options(inputs, options)
+    if not may_be_cut(inputs, options):
+        return QuerySegments.of_one(load_query_set(store, inputs, options))
+    size = segment_size(options)
+    source: NodeQueries | StagedQueries | None
     if options.all_nodes is not None:
-        nodes = NodeQueries(inputs, options)
-        count = nodes.count(store)
-        if count > segment_size(options):
-            first = nodes.load(store, 0, 0)
-            return QuerySegments(nodes.load, store, count=count, size=segment_size(options), records=first.records)
-    return QuerySegments.of_one(load_query_set(store, inputs, options))
+        source = NodeQueries(inputs, options)
+    else:
+        source = staged_queries(inputs, options, scratch, size=size, no_seeds=isinstance(store, NoGraph))
+    count = 0 if source is None else source.count(store)
+    if source is None or count <= size:
+        return QuerySegments.of_one(load_query_set(store, inputs, options))
+    # An empty segment: names in options are checked against all hits, and what else is read is recorded.
+    nothing = source.load(store, 0, 0)
+    return QuerySegments(
+        source.load, store, count=count, size=source.size(size), records={**nothing.records, **source.records}
+    )
+
+
+def may_be_cut(inputs: JobInputs, options: ScoreOptions) -> bool:
+    """Whether a job of many queries need not hold them all at a time.
+
+    It has to where nodes that only hits have are numbered (fusion, fallback, ``semantic``, ``hybrid``), where a planner
+    looks at every query, where vectors are searched or rank again, and where queries have attributes. Hits that are in
+    memory already may as well stay there.
+    """
+    if options.ranks_hits or options.method == "auto" or inputs.query_vectors is not None:
+        return False
+    if inputs.query_info is not None:
+        return False
+    return options.all_nodes is not None or is_on_storage(inputs.queries)
 
 
 def segment_size(options: ScoreOptions) -> int:

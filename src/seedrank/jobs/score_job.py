@@ -80,7 +80,7 @@ class ScoreJob:
 
         def read_queries() -> QuerySegments:
             with watch.stage("read_queries"):
-                return open_queries(self.store, inputs, self.options)
+                return open_queries(self.store, inputs, self.options, self.folder.scratch)
 
         watch.expect("read_queries")  # in another thread: without a fixed place run.json would differ from run to run
         if not self.earlier:
