@@ -62,8 +62,8 @@ class HitFingerprint:
 def hashed_ids(ids: pa.Array) -> UInt64Array:
     """Hash of every id, by its value whatever the width of its type; null has one, too."""
     if pa.types.is_dictionary(ids.type):
-        codes: npt.NDArray[np.int64] = np.asarray(ids.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False))
         of_dictionary: UInt64Array = np.append(hashed_ids(ids.dictionary), _NULL)
+        codes: npt.NDArray[np.int64] = ids.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
         return of_dictionary[codes]
     if pa.types.is_null(ids.type):
         return np.full(len(ids), _NULL)
