@@ -18,6 +18,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import distributed
@@ -33,6 +34,7 @@ from seedrank.errors import ConfigError, InputDataError, InterruptedRunError, Re
 from seedrank.io.part_writers import FolderParts
 from seedrank.io.runfolder import RunFolder
 from seedrank.jobs import (
+    query_segments,
     scaleout,
     scaleout_cluster,
     scaleout_devices,
@@ -40,6 +42,10 @@ from seedrank.jobs import (
     scaleout_logs,
     scaleout_versions,
 )
+from seedrank.jobs.inputs import JobInputs
+from seedrank.jobs.part_scorer import PartRange
+from seedrank.jobs.progress import Silent
+from seedrank.jobs.scaleout_worker import JobOnWorkers, JobState, Task
 from seedrank.kernels._gpu.probe import DeviceReport
 
 NODES = 400
@@ -378,6 +384,41 @@ def test_the_command_starts_workers_without_home(
     assert same(seedrank.open_run(tmp_path / "run"), local)
     events = [json.loads(line)["event"] for line in done.stderr.splitlines()]
     assert events.count("part_done") == PARTS
+
+
+def test_a_worker_holds_one_segment_of_many_queries(
+    store: seedrank.GraphStore,
+    hits: Path,
+    local: seedrank.Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Parts in no order, of a job that is cut into three segments."""
+    monkeypatch.setattr(query_segments, "SEGMENT_QUERIES", 14)
+    for folder in ("candidates", "queries", "staging"):
+        (tmp_path / "run" / folder).mkdir(parents=True)
+    writer = FolderParts(tmp_path / "run", tmp_path / "run" / "staging", alone=False)
+    job = JobOnWorkers(
+        name="job",
+        graph=str(store.path),
+        graph_fingerprint=store.facts.fingerprint,
+        inputs=scaleout_inputs.ship_inputs(JobInputs(queries=hits), tmp_path),
+        options=make_options(ScoreOptions, OPTIONS),
+        writer=writer,
+        processes=1,
+        own=False,
+        log_level=logging.INFO,
+    )
+    worker = SimpleNamespace(local_directory=str(tmp_path), state=SimpleNamespace(nthreads=1))
+    state, task = JobState(job, "worker", worker), Task("job", "cpu", None)
+    for part in (5, 0, 3, 1, 2, 4):
+        wanted = PartRange(part, 7 * part, min(7 * part + 7, 40))
+        scorer = state.scorer(task, wanted)
+        assert len(scorer.query_set) <= 14
+        scorer.write(scorer.score(wanted, Silent()), writer)
+    state.end()
+    assert content(replace(local, path=tmp_path / "run")) == content(local)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["run"]
 
 
 def test_records_keep_what_they_say_on_their_way_home(caplog: pytest.LogCaptureFixture) -> None:

@@ -31,6 +31,7 @@ from seedrank.jobs.engine import InProcess, JobParts
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.part_scorer import FinishedPart, PartRange
 from seedrank.jobs.progress import Silent, Stopwatch
+from seedrank.jobs.query_segments import QuerySegments
 from seedrank.jobs.query_set import load_query_set
 from seedrank.jobs.scaleout_split import PartSplitter
 from seedrank.jobs.scaleout_worker import PartReport, PieceReport
@@ -135,11 +136,11 @@ def split(
     inputs = JobInputs(graph=store, queries=hits)
     folder = create_run_folder(out, overwrite=False)
     job = JobParts(folder, inputs, options, Stopwatch(), Clock())
-    query_set = load_query_set(store, inputs, options)
+    queries = QuerySegments.of_one(load_query_set(store, inputs, options))
     engine = InProcess()
-    engine.start(job, store, lambda: query_set)
+    engine.start(job, store, lambda: queries)
     stand = Stand(engine._scorer, folder, deadly)
-    splitter = PartSplitter(job, stand, query_set, "cpu", survived=survived)  # type: ignore[arg-type]
+    splitter = PartSplitter(job, stand, queries, "cpu", survived=survived)  # type: ignore[arg-type]
     return splitter.score(PartRange(0, 0, 20)), stand.asked
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from seedrank.config import ScoreOptions
@@ -45,6 +45,10 @@ class PartScorer:
     """Everything that scores parts and writes them: a method that is ready, its queries, and their limits.
 
     Scoring and writing are two steps, so that a part may be written while the next one is scored.
+
+    Attributes
+    ----------
+    query_set : the queries; ``first_query`` is the position of its first one among all queries of the job.
     """
 
     query_set: QuerySet
@@ -53,6 +57,13 @@ class PartScorer:
     options: ScoreOptions
     clock: Clock
     stopwatch: Stopwatch
+    first_query: int = 0
+
+    def on(self, query_set: QuerySet, first_query: int) -> PartScorer:
+        """Return the same for other queries of the job."""
+        if query_set is self.query_set:
+            return self
+        return replace(self, query_set=query_set, runner=self.runner.on(query_set), first_query=first_query)
 
     def score(self, wanted: PartRange, reporter: Reporter) -> ScoredPart:
         """Score the queries of a part.
@@ -67,8 +78,8 @@ class PartScorer:
         begun = time.perf_counter()
         with self.stopwatch.stage("score"):
             blocks = score_blocks(
-                wanted.first,
-                wanted.last,
+                wanted.first - self.first_query,
+                wanted.last - self.first_query,
                 query_set=self.query_set,
                 runner=self.runner,
                 width=self.width,
@@ -87,12 +98,21 @@ class PartScorer:
             They cannot be written.
         """
         with self.stopwatch.stage("write"):
-            record = write_part(scored, writer, query_set=self.query_set, options=self.options)
+            record = write_part(
+                scored, writer, query_set=self.query_set, first_query=self.first_query, options=self.options
+            )
         return FinishedPart(record, self.width.queries)
 
 
-def write_part(scored: ScoredPart, writer: PartWriter, *, query_set: QuerySet, options: ScoreOptions) -> PartRecord:
+def write_part(
+    scored: ScoredPart, writer: PartWriter, *, query_set: QuerySet, first_query: int, options: ScoreOptions
+) -> PartRecord:
     """Write both tables of a part, and return what ``run.json`` says of it.
+
+    Parameters
+    ----------
+    scored, writer, options : the part, where it goes, and the options of the job.
+    query_set, first_query : queries that its own are among, and the position of their first one among all of the job.
 
     Raises
     ------
@@ -100,13 +120,17 @@ def write_part(scored: ScoredPart, writer: PartWriter, *, query_set: QuerySet, o
         They cannot be written.
     """
     wanted = scored.range
-    tables = assemble_part(wanted.first, wanted.last, scored.blocks, query_set=query_set, options=options)
+    tables = assemble_part(
+        wanted.first - first_query, wanted.last - first_query, scored.blocks, query_set=query_set, options=options
+    )
     candidates_file, queries_file = writer.write_part(wanted.part, candidates=tables.candidates, queries=tables.queries)
     return PartRecord(
         part=wanted.part,
         first_query=wanted.first,
         queries=wanted.last - wanted.first,
         candidates=tables.candidates.num_rows,
+        seeds_given=tables.seeds_given,
+        seeds_missing=tables.seeds_missing,
         by_status=dict(sorted(tables.by_status.items())),
         failed_queries=tables.by_status["failed"],
         unfinished_queries=tables.unfinished,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Any
@@ -17,12 +17,12 @@ from seedrank.errors import ResourceError
 from seedrank.io.files import storage_errors
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.no_graph import NoGraph
-from seedrank.io.records import BackendRecord
+from seedrank.io.records import BackendRecord, InputRecord
 from seedrank.jobs.engine import JobParts
 from seedrank.jobs.inputs import DESCRIPTIONS
 from seedrank.jobs.part_scorer import FinishedPart, PartRange
 from seedrank.jobs.progress import Reporter
-from seedrank.jobs.query_set import QuerySet
+from seedrank.jobs.query_segments import QuerySegments
 from seedrank.jobs.scaleout_cluster import Workers, answering, connected
 from seedrank.jobs.scaleout_inputs import ship_inputs
 from seedrank.jobs.scaleout_logs import replay
@@ -52,7 +52,7 @@ class DaskEngine:
     ) -> None:
         self._open.close()
 
-    def start(self, job: JobParts, store: GraphStore, queries: Callable[[], QuerySet]) -> BackendRecord:
+    def start(self, job: JobParts, store: GraphStore, queries: Callable[[], QuerySegments]) -> BackendRecord:
         """Start or find the workers, and let each open graph and queries while this process reads the queries.
 
         Raises
@@ -94,12 +94,12 @@ class DaskEngine:
                 tasks = Tasks(workers, job.clock, address, name)
                 for worker in hosts:
                     tasks.submit(prepare, None, backend=None, on=worker)
-        query_set = queries()
+        segments = queries()
         with job.stopwatch.stage("prepare_workers"):
             ready = [_prepared(tasks.next()[1]) for _ in hosts]
-        backend = _agreed(ready, query_set)
+        backend = _agreed(ready, segments.records)
         log.info("workers_ready", extra={"workers": len(ready), "scheduler": options.scheduler})
-        self._job, self._tasks, self._query_set, self._backend = job, tasks, query_set, backend
+        self._job, self._tasks, self._queries, self._backend = job, tasks, segments, backend
         self._width = backend.block_size
         return backend
 
@@ -127,7 +127,7 @@ class DaskEngine:
                 survived += 1
                 replay(report.logs)
                 finished(report.finished)
-            splitter = PartSplitter(self._job, self._tasks, self._query_set, self._backend.name, survived=survived)
+            splitter = PartSplitter(self._job, self._tasks, self._queries, self._backend.name, survived=survived)
             for wanted in sorted(suspects):
                 finished(splitter.score(wanted))
 
@@ -151,9 +151,9 @@ def _prepared(answer: Any) -> Prepared:
     return answer
 
 
-def _agreed(ready: Sequence[Prepared], query_set: QuerySet) -> BackendRecord:
+def _agreed(ready: Sequence[Prepared], records: Mapping[str, InputRecord]) -> BackendRecord:
     """Return the backend that all workers have chosen, after a look at what they have read."""
-    here = {name: record.fingerprint for name, record in query_set.records.items()}
+    here = {name: record.fingerprint for name, record in records.items()}
     backends: dict[str, Prepared] = {}
     for worker in ready:
         for name in {**here, **worker.fingerprints}:

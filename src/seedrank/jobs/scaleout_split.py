@@ -12,7 +12,7 @@ from seedrank.errors import ResourceError
 from seedrank.jobs.blocks import ScoredBlock
 from seedrank.jobs.engine import JobParts
 from seedrank.jobs.part_scorer import FinishedPart, PartRange, ScoredPart, write_part
-from seedrank.jobs.query_set import QuerySet
+from seedrank.jobs.query_segments import QuerySegments
 from seedrank.jobs.scaleout_logs import replay
 from seedrank.jobs.scaleout_tasks import Tasks
 from seedrank.jobs.scaleout_worker import PartReport, PieceReport, score_part, score_piece
@@ -32,15 +32,15 @@ class PartSplitter:
 
     Parameters
     ----------
-    job, tasks, query_set : of the run; no task is on the way.
+    job, tasks, queries : of the run; no task is on the way.
     backend : name of the one that the run is computed with.
     survived : number of tasks that workers have survived so far.
     """
 
-    def __init__(self, job: JobParts, tasks: Tasks, query_set: QuerySet, backend: str, *, survived: int) -> None:
+    def __init__(self, job: JobParts, tasks: Tasks, queries: QuerySegments, backend: str, *, survived: int) -> None:
         self._job = job
         self._tasks = tasks
-        self._query_set = query_set
+        self._queries = queries
         self._backend = backend
         self._survived = survived
         self._convicted = 0
@@ -61,8 +61,13 @@ class PartSplitter:
             replay(report.logs)
             return report.finished
         blocks = self._blocks(wanted, report)
+        query_set, first_query = self._queries.holding(wanted.first)
         record = write_part(
-            ScoredPart(wanted, blocks, begun), self._job.folder, query_set=self._query_set, options=self._job.options
+            ScoredPart(wanted, blocks, begun),
+            self._job.folder,
+            query_set=query_set,
+            first_query=first_query,
+            options=self._job.options,
         )
         return FinishedPart(record, max(len(block.queries) for block in blocks))
 
@@ -93,10 +98,11 @@ class PartSplitter:
                 expected="workers that live to score",
                 fix="see in their logs what ended them; mostly it is memory: give them more, or take fewer --workers",
             )
-        query_id = self._query_set.query_ids[query].as_py()
+        query_set, first_query = self._queries.holding(query)
+        query_id = query_set.query_ids[query - first_query].as_py()
         reason = (
             f"1 query, {query_id!r}: its worker was killed, crashed or ran out of memory each of "
             f"{death.allowed_failures + 1} times that it was scored alone"
         )
         log.error("query_killed_workers", extra={"query": query_id, "reason": reason})
-        return ScoredBlock(np.array([query]), None, reason)
+        return ScoredBlock(np.array([query - first_query]), None, reason)

@@ -12,7 +12,9 @@ import signal
 import socket
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from distributed import get_worker
@@ -20,6 +22,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 
 from seedrank.config import ScoreOptions
 from seedrank.errors import ResourceError, SeedrankError
+from seedrank.io.files import remove_tree, storage_errors
 from seedrank.io.no_graph import NoGraph
 from seedrank.io.part_writers import SharedWriter
 from seedrank.io.records import BackendRecord
@@ -28,7 +31,7 @@ from seedrank.jobs.clock import Clock
 from seedrank.jobs.methods import start_method
 from seedrank.jobs.part_scorer import FinishedPart, PartRange, PartScorer
 from seedrank.jobs.progress import Silent, Stopwatch
-from seedrank.jobs.query_set import QuerySet, load_query_set
+from seedrank.jobs.query_segments import QuerySegments, open_queries
 from seedrank.jobs.resources import limited_threads, shared_memory
 from seedrank.jobs.scaleout_inputs import ShippedInputs
 from seedrank.jobs.scaleout_logs import collected_logs
@@ -124,23 +127,29 @@ class JobPlugin(WorkerPlugin):  # type: ignore[misc]  # distributed is not typed
         if self.job.own:
             # The keyboard interrupts the owner of the run, who then ends its workers.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-        self.state = JobState(self.job, f"{worker.address} ({socket.gethostname()})", worker.state.nthreads)
+        self.state = JobState(self.job, f"{worker.address} ({socket.gethostname()})", worker)
 
     def teardown(self, worker: Any) -> None:
         """End what still runs; the run is over, or was cancelled."""
-        self.state.cancel.set()
+        self.state.end()
+
+
+class _Opened(NamedTuple):
+    queries: QuerySegments
+    scorer: PartScorer
 
 
 class JobState:
     """A run on one worker: what was opened, and whether the run was cancelled."""
 
-    def __init__(self, job: JobOnWorkers, worker: str, threads: int) -> None:
-        self.worker = worker
+    def __init__(self, job: JobOnWorkers, name: str, worker: Any) -> None:
+        self.worker = name
         self.cancel = threading.Event()
         self._job = job
-        self._threads = job.options.threads or threads
+        self._threads = job.options.threads or worker.state.nthreads
         self._clock = Clock(timeout_s=job.options.timeout_s, cancel=self.cancel)
-        self._scorer: PartScorer | None = None
+        self._opened: _Opened | None = None
+        self._scratch = Path(worker.local_directory) / job.name
         self._used = time.monotonic()
 
     def collected_logs(self) -> Any:
@@ -156,25 +165,40 @@ class JobState:
         """Where parts go."""
         return self._job.writer
 
+    def end(self) -> None:
+        """End what still runs, and remove what was put down."""
+        self.cancel.set()
+        with suppress(OSError):
+            remove_tree(self._scratch)
+
     def give_back_if_idle(self) -> None:
         """Forget what was opened if nothing has been asked for long; it would be opened again."""
         if time.monotonic() - self._used > IDLE_S and _TURN.acquire(blocking=False):
-            self._scorer = None
+            self._opened = None
             _TURN.release()
 
-    def scorer(self, task: Task) -> PartScorer:
-        """Return what scores parts, opened once."""
+    def opened(self, task: Task) -> _Opened:
+        """Return the queries and what scores them, opened once."""
         self._used = time.monotonic()
         self._clock.restart(task.left_s)
         self._clock.check_cancelled()
-        if self._scorer is None:
-            self._scorer = self._opened(task.backend)
-        return self._scorer
+        if self._opened is None:
+            self._opened = self._open(task.backend)
+        return self._opened
 
-    def _opened(self, backend: str | None) -> PartScorer:
+    def scorer(self, task: Task, wanted: PartRange) -> PartScorer:
+        """Return what scores a part: that of the segment of queries which it is in."""
+        queries, scorer = self.opened(task)
+        scorer = scorer.on(*queries.holding(wanted.first))
+        self._opened = _Opened(queries, scorer)
+        return scorer
+
+    def _open(self, backend: str | None) -> _Opened:
         job = self._job
         given = {"threads": self._threads, **({} if backend is None else {"backend": backend})}
         options = job.options.model_copy(update=given)
+        with storage_errors(f"making {self._scratch}"):
+            self._scratch.mkdir(parents=True, exist_ok=True)
         try:
             if absent := job.writer.missing():
                 raise ResourceError(f"there is no {absent}")
@@ -183,17 +207,15 @@ class JobState:
                 raise ResourceError(f"there is no graph store {job.graph}")
             if job.graph is not None and store.facts.fingerprint != job.graph_fingerprint:
                 raise ResourceError(f"{job.graph} is another graph: its fingerprint differs")
-            query_set = load_query_set(store, job.inputs.opened(), options)
+            queries = open_queries(store, job.inputs.opened(), options, self._scratch)
         except SeedrankError as error:
             raise unlike(self.worker, error.found) from error
 
-        def queries() -> QuerySet:
-            return query_set
-
         with shared_memory(job.processes):
-            runner = start_method(store, queries, options, Stopwatch(), self._clock)
+            runner = start_method(store, queries.at_hand, options, Stopwatch(), self._clock)
         width = BlockWidth(runner.backend.block_size)
-        return PartScorer(query_set, runner, width, options, self._clock, Stopwatch())
+        scorer = PartScorer(queries.at_hand(), runner, width, options, self._clock, Stopwatch())
+        return _Opened(queries, scorer)
 
 
 def unlike(worker: str, reason: str) -> ResourceError:
@@ -215,8 +237,8 @@ def prepare(task: Task) -> Prepared:
     """
     state = _state(task)
     with _TURN, state.collected_logs() as logs, state.limited_threads():
-        scorer = state.scorer(task)
-        fingerprints = {name: record.fingerprint for name, record in scorer.query_set.records.items()}
+        queries, scorer = state.opened(task)
+        fingerprints = {name: record.fingerprint for name, record in queries.records.items()}
         return Prepared(state.worker, scorer.runner.backend, fingerprints, logs)
 
 
@@ -224,7 +246,7 @@ def score_part(task: Task, wanted: PartRange) -> PartReport:
     """Score a part and write it."""
     state = _state(task)
     with _TURN, state.collected_logs() as logs, state.limited_threads():
-        scorer = state.scorer(task)
+        scorer = state.scorer(task, wanted)
         return PartReport(scorer.write(scorer.score(wanted, Silent()), state.writer), logs)
 
 
@@ -232,7 +254,7 @@ def score_piece(task: Task, wanted: PartRange) -> PieceReport:
     """Score some queries of a part that workers do not survive as a whole."""
     state = _state(task)
     with _TURN, state.collected_logs() as logs, state.limited_threads():
-        scorer = state.scorer(task)
+        scorer = state.scorer(task, wanted)
         return PieceReport(scorer.score(wanted, Silent()).blocks, logs)
 
 
