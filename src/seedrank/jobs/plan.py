@@ -30,6 +30,7 @@ from seedrank.jobs.prepare import (
     memory_budget,
     type_weights,
 )
+from seedrank.jobs.query_segments import may_be_cut, segment_size
 from seedrank.jobs.query_set import check_query_options, load_query_set
 from seedrank.jobs.returnable import filtered_nodes
 from seedrank.jobs.run_key import have_same_options
@@ -59,6 +60,8 @@ class Plan:
     part_range : with ``--parts`` those that would be computed, ``first:last`` without the last; else None.
     parts_there : how many of those that are wanted stand at ``out`` already, recorded under the same options; whether
         the inputs are the same, too, score finds out.
+    query_segments : pieces of up to 65,536 queries that are in memory one at a time; 1 where all are, or have to be
+        (`seedrank.jobs.query_segments`).
     plans : queries by plan, or by the method that they name, with ``--method auto`` on a graph store or without a
         graph; else None.
     backend, backend_reason : who would compute, and why.
@@ -85,6 +88,7 @@ class Plan:
     part_range: str | None
     parts_there: int
     part_size: int
+    query_segments: int
     plans: dict[str, int] | None
     backend: str
     backend_reason: str
@@ -193,6 +197,7 @@ def run_plan(
         part_range=None if part_range is None else f"{part_range.first}:{part_range.last}",
         parts_there=_parts_there(out, options, wanted),
         part_size=options.part_size,
+        query_segments=max(1, -(-query_count // segment_size(options))) if may_be_cut(inputs, options) else 1,
         plans=plans,
         backend=needs.decision.name,
         backend_reason=needs.decision.reason,
