@@ -67,12 +67,12 @@ class InProcess:
 
     def start(self, job: JobParts, store: GraphStore, queries: Callable[[], QuerySegments]) -> BackendRecord:
         """See `Engine.start`."""
-        runner = start_method(store, lambda: queries().at_hand().query_set, job.options, job.stopwatch, job.clock)
+        runner = start_method(store, lambda: queries().at_hand(), job.options, job.stopwatch, job.clock)
         width = BlockWidth(runner.backend.block_size)
         self._writer = job.folder
         self._queries = queries()
-        query_set, first = self._queries.at_hand()
-        self._scorer = PartScorer(query_set, runner, width, job.options, job.clock, job.stopwatch, first)
+        query_set = self._queries.at_hand()
+        self._scorer = PartScorer(query_set, runner, width, job.options, job.clock, job.stopwatch)
         return runner.backend
 
     def score(self, ranges: Sequence[PartRange], *, reporter: Reporter, record: Callable[[FinishedPart], None]) -> None:

@@ -58,7 +58,7 @@ def record_inputs(
     # What parts say of their seeds is added up as they are finished.
     manifest.queries = QueryCounts(total=wanted, by_status={}, seeds_given=0, seeds_missing=0)
     if "query_vectors" in queries.records:
-        query_set = queries.at_hand().query_set
+        query_set = queries.at_hand()
         assert query_set.vectors is not None
         manifest.vectors = query_set.vectors.counts(query_set.query_ids, store)
     if isinstance(store, NoGraph):

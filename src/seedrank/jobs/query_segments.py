@@ -87,9 +87,9 @@ class QuerySegments:
             self._held = Segment(self._load(self._store, first, last), first)
         return self._held
 
-    def at_hand(self) -> Segment:
-        """Return the segment that is held, or wanted first: its queries tell how a method is started."""
-        return self.holding(self._begin if self._held is None else self._held.first)
+    def at_hand(self) -> QuerySet:
+        """Return the queries of the segment that is held, or wanted first: what tells how a method is started."""
+        return self.holding(self._begin if self._held is None else self._held.first).query_set
 
     def on(self, store: GraphStore) -> None:
         """Go on with the same graph that has been opened elsewhere."""
