@@ -116,5 +116,6 @@ class ScoreKeywords(BuildKeywords, total=False):
     timeout_s: float | None
     deadline_s: float | None
     resume: Resume
+    parts: str | None
     metrics_file: str | None
     strict: bool
