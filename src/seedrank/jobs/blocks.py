@@ -70,8 +70,9 @@ def score_blocks(
     options: ScoreOptions,
     reporter: Reporter,
     clock: Clock,
+    known: npt.NDArray[np.int64] | None = None,
 ) -> list[ScoredBlock]:
-    """Score the queries ``first`` … ``last - 1``.
+    """Score the queries ``first`` … ``last - 1``, but those that are ``known``, by their positions after the first one.
 
     A block whose kernel fails (a failed self-check) costs its own queries only: their status is ``failed``, the reason
     is logged, the rest of the part goes on. A block for which memory runs out is scored again in halves, with the same
@@ -84,7 +85,10 @@ def score_blocks(
     ResourceError
         Memory does not hold a single query.
     """
-    valid = np.flatnonzero(query_set.valid[first:last]) + first
+    wanted = query_set.valid[first:last].copy()
+    if known is not None:
+        wanted[known] = False
+    valid = np.flatnonzero(wanted) + first
     reporter.advance(last - first - len(valid))
     blocks: list[ScoredBlock] = []
     done = 0

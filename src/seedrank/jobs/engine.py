@@ -18,6 +18,7 @@ from seedrank.jobs.part_scorer import FinishedPart, PartRange, PartScorer, Score
 from seedrank.jobs.pipeline import Background
 from seedrank.jobs.progress import Reporter, Stopwatch
 from seedrank.jobs.query_set import QuerySet
+from seedrank.jobs.taken_over import EarlierResults
 
 
 class JobParts(NamedTuple):
@@ -50,8 +51,18 @@ class Engine(Protocol):
     def start(self, job: JobParts, store: GraphStore, queries: Callable[[], QuerySet]) -> BackendRecord:
         """Make the method ready; ``queries`` waits for the query set, which may be read meanwhile."""
 
-    def score(self, ranges: Sequence[PartRange], *, reporter: Reporter, record: Callable[[FinishedPart], None]) -> None:
-        """Score and write these parts, and tell of each, in any order, one call at a time, as soon as it is written."""
+    def score(
+        self,
+        ranges: Sequence[PartRange],
+        *,
+        earlier: EarlierResults | None,
+        reporter: Reporter,
+        record: Callable[[FinishedPart], None],
+    ) -> None:
+        """Score and write these parts, and tell of each, in any order, one call at a time, as soon as it is written.
+
+        What ``earlier`` has is taken over.
+        """
 
 
 class InProcess:
@@ -73,7 +84,14 @@ class InProcess:
         self._scorer = PartScorer(queries(), runner, width, job.options, job.clock, job.stopwatch)
         return runner.backend
 
-    def score(self, ranges: Sequence[PartRange], *, reporter: Reporter, record: Callable[[FinishedPart], None]) -> None:
+    def score(
+        self,
+        ranges: Sequence[PartRange],
+        *,
+        earlier: EarlierResults | None,
+        reporter: Reporter,
+        record: Callable[[FinishedPart], None],
+    ) -> None:
         """See `Engine.score`; parts are recorded by the thread in the background."""
 
         def write(scored: ScoredPart) -> None:
@@ -81,4 +99,5 @@ class InProcess:
 
         with Background() as background:
             for wanted in ranges:
-                background.start(partial(write, self._scorer.score(wanted, reporter)))
+                part = wanted.without(earlier, self._scorer.query_set)
+                background.start(partial(write, self._scorer.score(part, reporter)))

@@ -104,6 +104,12 @@ def metrics_text(manifest: RunManifest, *, last_success: float | None) -> str:
         *_family(
             "queries_total", "counter", "Finished queries.", [({"status": name}, n) for name, n in statuses.items()]
         ),
+        *_family(
+            "queries_taken_over",
+            "gauge",
+            "Queries whose results are those of an earlier run.",
+            [({}, manifest.queries.taken_over if manifest.queries else 0)],
+        ),
         *_family("candidates_total", "counter", "Candidates in finished parts.", [({}, candidates)]),
         *_family("parts_planned", "gauge", "Parts of the run.", [({}, manifest.parts_planned or 0)]),
         *_family("parts_done", "gauge", "Finished parts.", [({}, len(manifest.parts))]),

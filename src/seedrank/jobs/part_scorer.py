@@ -16,22 +16,31 @@ from seedrank.jobs.outcome import Runner
 from seedrank.jobs.parts import AssembledPart, assemble_part
 from seedrank.jobs.progress import Reporter, Stopwatch
 from seedrank.jobs.query_set import QuerySet
+from seedrank.jobs.taken_over import EarlierResults, TakenPlaces, TakenRows
 
 
 class PartRange(NamedTuple):
-    """A part and its queries ``first`` … ``last - 1``."""
+    """A part and its queries ``first`` … ``last - 1``, and where the rows of those are that are taken over."""
 
     part: int
     first: int
     last: int
+    taken: TakenPlaces | None = None
+
+    def without(self, earlier: EarlierResults | None, query_set: QuerySet) -> PartRange:
+        """Return the same part with the queries that an earlier run has, if there is one."""
+        if earlier is None:
+            return self
+        return self._replace(taken=earlier.places(query_set.input_hashes[self.first : self.last]))
 
 
 class ScoredPart(NamedTuple):
-    """The blocks of a part, and when it was begun (of `time.perf_counter`)."""
+    """The blocks of a part, when it was begun (of `time.perf_counter`), and what is taken over from an earlier run."""
 
     range: PartRange
     blocks: list[ScoredBlock]
     begun: float
+    taken: TakenRows | None
 
 
 class FinishedPart(NamedTuple):
@@ -73,6 +82,10 @@ class PartScorer:
             Memory does not hold a single query.
         """
         begun = time.perf_counter()
+        taken = None
+        if wanted.taken is not None:
+            with self.stopwatch.stage("take_over"):
+                taken = wanted.taken.read()
         with self.stopwatch.stage("score"):
             blocks = score_blocks(
                 wanted.first,
@@ -83,8 +96,9 @@ class PartScorer:
                 options=self.options,
                 reporter=reporter,
                 clock=self.clock,
+                known=None if taken is None else taken.queries,
             )
-        return ScoredPart(wanted, blocks, begun)
+        return ScoredPart(wanted, blocks, begun, taken)
 
     def write(self, scored: ScoredPart, writer: PartWriter) -> FinishedPart:
         """Write both tables of a part.
@@ -97,7 +111,12 @@ class PartScorer:
         wanted = scored.range
         with self.stopwatch.stage("write"):
             tables = assemble_part(
-                wanted.first, wanted.last, scored.blocks, query_set=self.query_set, options=self.options
+                wanted.first,
+                wanted.last,
+                scored.blocks,
+                query_set=self.query_set,
+                options=self.options,
+                taken=scored.taken,
             )
             files = writer.write_part(wanted.part, candidates=tables.candidates, queries=tables.queries)
         seconds = time.perf_counter() - scored.begun
@@ -122,5 +141,6 @@ def part_record(
         iterations=tables.iterations,
         largest_error_bound=tables.largest_error_bound,
         errors=tables.errors,
+        taken_over=tables.taken_over,
         seconds=round(seconds, 4),
     )

@@ -27,6 +27,7 @@ from seedrank.jobs.resources import peak_memory
 from seedrank.jobs.results import Run
 from seedrank.jobs.resume import intact_parts
 from seedrank.jobs.run_key import check_same_run, run_key
+from seedrank.jobs.taken_over import EarlierResults, open_earlier
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +67,8 @@ class ScoreJob:
     #: The numbers of the parts that this run is about, in order, and of those that are not there yet.
     parts: range
     missing: list[int]
+    #: Queries whose results an earlier run has (``since``).
+    unchanged: EarlierResults | None
 
     def prepare(self, inputs: JobInputs) -> None:
         """Everything before the first block."""
@@ -96,6 +99,7 @@ class ScoreJob:
     def _begin(self, *, built: bool) -> None:
         """Plan all parts of a run that begins."""
         self._record_inputs(built=built)
+        self.unchanged = self._open_earlier()
         self._plan_parts()
         self._save()
 
@@ -125,6 +129,7 @@ class ScoreJob:
             self.query_set = self.query_set.on(self.store)
         if self.missing:
             self._start(lambda: self.query_set)
+            self.unchanged = self._open_earlier()
         log.info("resumed", extra={"parts_kept": len(manifest.parts), "parts_missing": len(self.missing)})
         self.begun = True
         self.folder.unmark_success()
@@ -164,9 +169,16 @@ class ScoreJob:
         ranges = [PartRange(part, part * size, min((part + 1) * size, count)) for part in self.missing]
         self.reporter.start(sum(wanted.last - wanted.first for wanted in ranges))
         try:
-            self.engine.score(ranges, reporter=self.reporter, record=self._record_part)
+            self.engine.score(ranges, earlier=self.unchanged, reporter=self.reporter, record=self._record_part)
         finally:
             self.reporter.finish()
+
+    def _open_earlier(self) -> EarlierResults | None:
+        """Open the run that unchanged queries are taken over from, if there is one."""
+        if self.options.since is None:
+            return None
+        with self.stopwatch.stage("open_earlier"):
+            return open_earlier(self.options.since, self.manifest, several=len(self.options.restart_probabilities))
 
     def finish(self) -> Run:
         """Close the manifest, then mark success, or say what is incomplete."""
@@ -239,6 +251,7 @@ class ScoreJob:
         """Bring what the manifest adds up to its present state."""
         if self.manifest.queries is not None:
             self.manifest.queries.by_status = count_by_status(self.manifest.parts)
+            self.manifest.queries.taken_over = sum(record.taken_over for record in self.manifest.parts)
         self.manifest.timings_s = self.stopwatch.total()
 
     def _not_as_wanted(self) -> int:
