@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fake_device import device_for_gpu, gpu_device  # noqa: F401  # fixtures
+from fake_device import cugraph_device, device_for_gpu, gpu_device  # noqa: F401  # fixtures
 
 import seedrank
 
-#: A real S3 API on loopback, for the tests of storages.
-pytest_plugins = ["object_store"]
+#: A real S3 API on loopback, for the tests of storages; commands in processes that start at once.
+pytest_plugins = ["object_store", "forked_commands"]
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

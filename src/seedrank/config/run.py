@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import ByteSize, Field, field_validator
+from pydantic import Field, field_validator
 
 from seedrank.config.model import OptionModel
 from seedrank.config.names import BackendName, Precision, Resume, option
@@ -29,9 +29,6 @@ class RunOptions(OptionModel):
     )
     threads: Annotated[int | None, option("Run")] = Field(
         None, ge=1, le=4096, description="Threads of the cpu backend; by default one per processor. Changes no result."
-    )
-    memory_limit: Annotated[ByteSize | None, option("Run", "bytes, or 12GiB")] = Field(
-        None, description="Memory that the block of scores may plan with; by default half of what is free."
     )
     timeout_s: Annotated[float | None, option("Run", "seconds")] = Field(
         None, gt=0, le=1e9, description="End a query after this time, with what it has found until then."
