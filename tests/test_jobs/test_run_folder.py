@@ -73,13 +73,7 @@ QUERIES = [
     ("truncated", "bool", True, None, "whether a limit cut something off"),
     ("plan", "string", True, None, "name of the plan that was chosen"),
     ("trace", "string", True, None, "why the plan was chosen, as JSON"),
-    (
-        "input_hash",
-        "string",
-        False,
-        None,
-        "xxh3-128 of what the query brought: equal ones have equal results on the same graph under the same options",
-    ),
+    ("input_hash", "string", False, None, "xxh3-128 of what the query brings: hits, exclusions, attributes, vector"),
 ]
 STAGES = {
     "read_graph", "build_graph", "write_graph", "transition", "read_queries", "load_backend", "score", "write", "total",

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seedrank.config import ScoreOptions
 from seedrank.errors import InterruptedRunError, ResourceError
@@ -113,8 +114,14 @@ def score_blocks(
                 width.halve(len(queries), shortage)
                 continue
         done += len(queries)
-        reporter.advance(len(queries))
+        reporter.advance(len(queries), _largest_error_bound(blocks[-1]))
     return blocks
+
+
+def _largest_error_bound(block: ScoredBlock) -> float | None:
+    """Largest bound of a block; None where the method has none."""
+    bounds = None if block.outcome is None else block.outcome.query_columns.get("error_bound")
+    return None if bounds is None else pc.max(bounds).as_py()
 
 
 def _score_block(queries: npt.NDArray[np.int64], query_set: QuerySet, runner: Runner) -> ScoredBlock:

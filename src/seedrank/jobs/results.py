@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 
 from seedrank.errors import InputDataError
 from seedrank.io.objects import object_folder
-from seedrank.io.part_files import file_damage, files_of, part_name, part_number
+from seedrank.io.part_files import files_of, part_name, part_number
 from seedrank.io.range_folder import read_range_manifests
 from seedrank.io.range_objects import read_range_objects
-from seedrank.io.records import PartRecord, RunManifest
-from seedrank.io.retried_stream import RetriedStream, object_damage
+from seedrank.io.records import RunManifest
+from seedrank.io.retried_stream import RetriedStream
 from seedrank.io.run_objects import read_objects_manifest
 from seedrank.io.runfolder import not_a_run, read_manifest
 from seedrank.io.uri import InputFile
@@ -177,26 +177,6 @@ class Run:
         if self.url is None:
             return read_range_manifests(self.path)
         return read_range_objects(object_folder(self.url, what="the run"))
-
-    def part_file(self, table: str, record: PartRecord) -> Path | InputFile:
-        """Return the file of ``candidates`` or ``queries`` of a part."""
-        name = f"{table}/{part_name(record.part)}"
-        if self.url is None:
-            return self.path / name
-        written = {folder: file for folder, file, _ in files_of(record)}[table]
-        return object_folder(self.url, what="the run").file(name, size=written.bytes)
-
-    def damage(self, record: PartRecord) -> str:
-        """Say what is wrong with the files of a part, which are read completely; "" if they are what was written."""
-        for table, written, rows in files_of(record):
-            file = self.part_file(table, record)
-            if isinstance(file, Path):
-                found = file_damage(file, written, rows=rows, name=str(file))
-            else:
-                found = object_damage(file, written)
-            if found:
-                return found
-        return ""
 
     def _table(self, name: str) -> ResultTable:
         if self.url is None:

@@ -16,7 +16,7 @@ from seedrank.jobs.earlier import Earlier
 from seedrank.jobs.engine import Engine, JobParts
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.manifest import Origin, count_by_status, new_manifest, now, record_inputs
-from seedrank.jobs.metrics import MetricsFile
+from seedrank.jobs.metrics import MeteredReporter, MetricsFile
 from seedrank.jobs.part_ranges import wanted_parts
 from seedrank.jobs.part_scorer import FinishedPart, PartRange
 from seedrank.jobs.pipeline import Background
@@ -49,12 +49,12 @@ class ScoreJob:
         self.folder = folder
         self.earlier = earlier
         self.options = options
-        self.reporter = reporter
         self.clock = clock
         self.engine = engine
         self.stopwatch = Stopwatch()
         self.manifest = new_manifest(options, origins, run_id=run_id)
         self.metrics = MetricsFile(options.metrics_file)
+        self.reporter = MeteredReporter(reporter, self.metrics, self.manifest)
         #: Whether the folder is this run's. One that goes on leaves it alone until it is known to be the same run.
         self.begun = not earlier
         #: Whether nothing was left to do, and nothing was touched.

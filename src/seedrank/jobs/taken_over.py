@@ -19,6 +19,7 @@ from seedrank.io.uri import InputFile
 from seedrank.jobs.input_hashes import HASH_BYTES
 from seedrank.jobs.results import Run, open_run, opened
 from seedrank.jobs.run_key import check_same_results
+from seedrank.jobs.run_parts import part_damage, part_file
 
 log = logging.getLogger(__name__)
 
@@ -127,8 +128,8 @@ class EarlierResults:
             record = self.parts[int(self.part[found[0]])]
             files.append(
                 TakenFile(
-                    queries_file=self.run.part_file("queries", record),
-                    candidates_file=self.run.part_file("candidates", record),
+                    queries_file=part_file(self.run, "queries", record),
+                    candidates_file=part_file(self.run, "candidates", record),
                     row=self.row[found],
                     candidate=self.candidate[found],
                     candidates=self.candidates[found],
@@ -204,10 +205,10 @@ def splice(
 def _sound_parts(run: Run) -> Iterator[tuple[PartRecord, pa.Table]]:
     """Yield every part whose files are what was written, and what its queries say."""
     for record in run.manifest.parts:
-        if damage := run.damage(record):
+        if damage := part_damage(run, record):
             log.warning("part_damaged", extra={"part": record.part, "reason": damage})
             continue
-        with opened(run.part_file("queries", record)) as parquet:
+        with opened(part_file(run, "queries", record)) as parquet:
             if "input_hash" in parquet.schema_arrow.names:
                 yield record, parquet.read(columns=["status", "candidates", "input_hash"])
 
