@@ -267,6 +267,18 @@ def test_only_intact_parts_serve(store: seedrank.GraphStore, tmp_path: Path) -> 
     assert [part.taken_over for part in run.manifest.parts] == [6, 0, 6, 0]
 
 
+def test_queries_that_are_held_in_segments(
+    store: seedrank.GraphStore, monday: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(with_value("weight", 10, 0.987), tmp_path / "hits.parquet")
+    whole = seedrank.score(store, queries=tmp_path / "hits.parquet", out=tmp_path / "whole", **OPTIONS)
+    monkeypatch.setattr("seedrank.jobs.query_segments.SEGMENT_QUERIES", 6)
+    command = {"queries": tmp_path / "hits.parquet", "out": tmp_path / "run", "since": str(monday), **OPTIONS}
+    run = seedrank.score(store, **command)
+    assert bytes_of(run) == bytes_of(whole)
+    assert [part.taken_over for part in run.manifest.parts] == [5, 6, 6, 2]
+
+
 def test_queries_that_ran_out_of_time_are_scored_again(store: seedrank.GraphStore, tmp_path: Path) -> None:
     seedrank.score(store, queries=HITS, out=tmp_path / "earlier", deadline_s=1e-9, **OPTIONS)
     fresh = seedrank.score(store, queries=HITS, out=tmp_path / "fresh", **OPTIONS)

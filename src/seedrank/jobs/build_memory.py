@@ -24,8 +24,8 @@ _LIBRARIES = 256 << 20
 # A stream says too late how long it is: so much of the memory holds its rows before they go to files.
 _STREAM_SHARE = 0.25
 # Bytes that a row of the edge list takes while all are in memory: both ends, the packed edge twice, a count, and in
-# both CSRs the neighbor and a weight, which edges that are there twice get in any case; a weight as read, and twice with
-# the packed edge; a type as read and in both.
+# both CSRs the neighbor and a weight, which edges that are there twice get in any case; a weight as read, and twice
+# with the packed edge; a type as read and in both.
 _ROW, _WEIGHT, _TYPE = 4 + 4 + 8 + 8 + 4 + 2 * (4 + 8), 8 + 2 * 8, 4 + 2 * 4
 # Of a bucket: the packed edges twice, a count, what is unpacked; weights twice, and those that are unpacked.
 _BUCKET_ROW, _BUCKET_WEIGHT = 8 + 8 + 8 + 8, 8 + 8

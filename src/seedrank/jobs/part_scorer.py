@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
@@ -26,12 +26,6 @@ class PartRange(NamedTuple):
     first: int
     last: int
     taken: TakenPlaces | None = None
-
-    def without(self, earlier: EarlierResults | None, query_set: QuerySet) -> PartRange:
-        """Return the same part with the queries that an earlier run has, if there is one."""
-        if earlier is None:
-            return self
-        return self._replace(taken=earlier.places(query_set.input_hashes[self.first : self.last]))
 
 
 class ScoredPart(NamedTuple):
@@ -62,6 +56,10 @@ class PartScorer:
     """Everything that scores parts and writes them: a method that is ready, its queries, and their limits.
 
     Scoring and writing are two steps, so that a part may be written while the next one is scored.
+
+    Attributes
+    ----------
+    query_set : the queries; ``first_query`` is the position of its first one among all queries of the job.
     """
 
     query_set: QuerySet
@@ -70,6 +68,20 @@ class PartScorer:
     options: ScoreOptions
     clock: Clock
     stopwatch: Stopwatch
+    first_query: int = 0
+
+    def on(self, query_set: QuerySet, first_query: int) -> PartScorer:
+        """Return the same for other queries of the job."""
+        if query_set is self.query_set:
+            return self
+        return replace(self, query_set=query_set, runner=self.runner.on(query_set), first_query=first_query)
+
+    def without_unchanged(self, wanted: PartRange, earlier: EarlierResults | None) -> PartRange:
+        """Return a part with the places of those queries that an earlier run has, if there is one."""
+        if earlier is None:
+            return wanted
+        hashes = self.query_set.input_hashes[wanted.first - self.first_query : wanted.last - self.first_query]
+        return wanted._replace(taken=earlier.places(hashes))
 
     def score(self, wanted: PartRange, reporter: Reporter) -> ScoredPart:
         """Score the queries of a part.
@@ -88,8 +100,8 @@ class PartScorer:
                 taken = wanted.taken.read()
         with self.stopwatch.stage("score"):
             blocks = score_blocks(
-                wanted.first,
-                wanted.last,
+                wanted.first - self.first_query,
+                wanted.last - self.first_query,
                 query_set=self.query_set,
                 runner=self.runner,
                 width=self.width,
@@ -111,8 +123,8 @@ class PartScorer:
         wanted = scored.range
         with self.stopwatch.stage("write"):
             tables = assemble_part(
-                wanted.first,
-                wanted.last,
+                wanted.first - self.first_query,
+                wanted.last - self.first_query,
                 scored.blocks,
                 query_set=self.query_set,
                 options=self.options,
@@ -133,6 +145,8 @@ def part_record(
         first_query=wanted.first,
         queries=wanted.last - wanted.first,
         candidates=tables.candidates.num_rows,
+        seeds_given=tables.seeds_given,
+        seeds_missing=tables.seeds_missing,
         by_status=dict(sorted(tables.by_status.items())),
         failed_queries=tables.by_status["failed"],
         unfinished_queries=tables.unfinished,

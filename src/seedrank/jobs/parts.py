@@ -33,6 +33,8 @@ class AssembledPart:
     largest_error_bound: float | None
     errors: list[str]
     taken_over: int
+    seeds_given: int
+    seeds_missing: int
 
 
 def assemble_part(
@@ -77,6 +79,8 @@ def assemble_part(
         largest_error_bound=pc.max(queries_table["error_bound"]).as_py(),
         errors=[block.error for block in blocks if block.error is not None],
         taken_over=0 if taken is None else len(taken.queries),
+        seeds_given=int(query_set.seeds_given[first:last].clip(min=0).sum()),
+        seeds_missing=int(query_set.seeds_missing[first:last].sum()),
     )
 
 
