@@ -138,7 +138,7 @@ def test_cancelling_keeps_finished_parts_and_drops_the_one_in_work(
 
         def start(self, queries: int) -> None: ...
 
-        def advance(self, queries: int) -> None:
+        def advance(self, queries: int, error_bound: float | None = None) -> None:
             self.done += queries
             if self.done >= 3:
                 cancel.set()
