@@ -13,55 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from bars import bars
+from markdown_parts import graph_title, plot, ratio, table, where
 from measure import RESULTS
 
 README = RESULTS.parent / "README.md"
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
-OWN_PACKAGES = {"python", "seedrank", "numpy", "scipy", "numba", "llvmlite"}
-
 Document = dict[str, Any]
-
-
-def table(header: list[str], rows: list[list[str]], *, column: str = "---:") -> Iterator[str]:
-    """Lines of a Markdown table; all columns but the first are aligned as `column` says."""
-    yield "| " + " | ".join(header) + " |"
-    yield "| --- " + f"| {column} " * (len(header) - 1) + "|"
-    for row in rows:
-        yield "| " + " | ".join(row) + " |"
-
-
-def ratio(value: float) -> str:
-    """A ratio in three digits or whole."""
-    return f"{value:,.0f}x" if value >= 100 else f"{value:.3g}x"
-
-
-def where(document: Document) -> str:
-    """One sentence on when and where it was measured; programs that the section does not run are not named."""
-    machine = document["machine"]
-    versions = ", ".join(
-        f"{name} {number}"
-        for name, number in document["versions"].items()
-        if document["benchmark"].startswith("peers") or name in OWN_PACKAGES
-    )
-    return (
-        f"Measured {document['date'][:10]} at {document['revision']} on {machine['processor']}, "
-        f"{machine['processors_usable']} processors, {machine['memory_gb']} GB, load "
-        f"{machine['load_average_at_the_end'][0]} at the end; {versions}."
-    )
-
-
-def plot(name: str) -> Iterator[str]:
-    """The picture that plot.py drew, if it did."""
-    if (RESULTS / f"{name}.svg").is_file():
-        yield from ("", f"![{name}](results/{name}.svg)")
-
-
-def graph_title(graph: Document) -> str:
-    """A graph's name and size."""
-    kind = "undirected, both ways counted" if graph["undirected"] else "directed"
-    counts = f"{graph['nodes']:,} nodes, {graph['edges']:,} edges ({kind}), {graph['dangling']:,} dangling"
-    return f"**{graph['name']}**: {counts}"
 
 
 def peers(document: Document) -> Iterator[str]:
@@ -332,6 +290,17 @@ def fuzz(document: Document) -> Iterator[str]:
         yield f"- {failure.splitlines()[0]}"
 
 
+def kills(document: Document) -> Iterator[str]:
+    """How often a run was ended, and whether it was whole after the same command."""
+    for name, signal in document["signals"].items():
+        codes = ", ".join(f"{count} ended with {code}" for code, count in signal["by_exit_code"].items())
+        yield (
+            f"- {name}, {signal['times']} times at random moments of a run of {document['uninterrupted_s']:.1f} s and "
+            f"{document['parameters']['parts']} parts: {codes}; {signal['between_first_and_last_part']} had some of "
+            f"their parts. Not the same bytes after the same command: {len(signal['wrong'])}."
+        )
+
+
 SECTIONS: dict[str, tuple[str, Callable[[Document], Iterator[str]]]] = {
     "peers": ("Beside other programs", peers),
     "product": ("The product beside C", product),
@@ -347,6 +316,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Document], Iterator[str]]]] = {
     "workers": ("Workers", workers),
     "row_groups": ("Large and small row groups", row_groups),
     "fuzz": ("Inputs that should not be there", fuzz),
+    "kills": ("Runs that are killed", kills),
     "convergence": ("Products to an L1 error of 1e-6", convergence),
 }
 

@@ -15,22 +15,25 @@ from seedrank.jobs.outcome import Runner
 from seedrank.jobs.parts import assemble_part
 from seedrank.jobs.progress import Reporter, Stopwatch
 from seedrank.jobs.query_set import QuerySet
+from seedrank.jobs.taken_over import EarlierResults, TakenPlaces, TakenRows
 
 
 class PartRange(NamedTuple):
-    """A part and its queries ``first`` … ``last - 1``."""
+    """A part and its queries ``first`` … ``last - 1``, and where the rows of those are that are taken over."""
 
     part: int
     first: int
     last: int
+    taken: TakenPlaces | None = None
 
 
 class ScoredPart(NamedTuple):
-    """The blocks of a part, and when it was begun (of `time.perf_counter`)."""
+    """The blocks of a part, when it was begun (of `time.perf_counter`), and what is taken over from an earlier run."""
 
     range: PartRange
     blocks: list[ScoredBlock]
     begun: float
+    taken: TakenRows | None
 
 
 class FinishedPart(NamedTuple):
@@ -38,6 +41,22 @@ class FinishedPart(NamedTuple):
 
     record: PartRecord
     block_size: int
+
+
+def without_unchanged(
+    wanted: PartRange, earlier: EarlierResults | None, *, query_set: QuerySet, first_query: int
+) -> PartRange:
+    """Return a part with the places of those queries that an earlier run has, if there is one.
+
+    Parameters
+    ----------
+    wanted, earlier : the part, and the earlier run.
+    query_set, first_query : see `write_part`.
+    """
+    if earlier is None:
+        return wanted
+    hashes = query_set.input_hashes[wanted.first - first_query : wanted.last - first_query]
+    return wanted._replace(taken=earlier.places(hashes))
 
 
 @dataclass(frozen=True)
@@ -61,7 +80,7 @@ class PartScorer:
 
     def on(self, query_set: QuerySet, first_query: int) -> PartScorer:
         """Return the same for other queries of the job."""
-        if query_set is self.query_set:
+        if query_set is self.query_set and first_query == self.first_query:
             return self
         return replace(self, query_set=query_set, runner=self.runner.on(query_set), first_query=first_query)
 
@@ -76,6 +95,10 @@ class PartScorer:
             Memory does not hold a single query.
         """
         begun = time.perf_counter()
+        taken = None
+        if wanted.taken is not None:
+            with self.stopwatch.stage("take_over"):
+                taken = wanted.taken.read()
         with self.stopwatch.stage("score"):
             blocks = score_blocks(
                 wanted.first - self.first_query,
@@ -86,8 +109,9 @@ class PartScorer:
                 options=self.options,
                 reporter=reporter,
                 clock=self.clock,
+                known=None if taken is None else taken.queries,
             )
-        return ScoredPart(wanted, blocks, begun)
+        return ScoredPart(wanted, blocks, begun, taken)
 
     def write(self, scored: ScoredPart, writer: PartWriter) -> FinishedPart:
         """Write both tables of a part.
@@ -121,7 +145,12 @@ def write_part(
     """
     wanted = scored.range
     tables = assemble_part(
-        wanted.first - first_query, wanted.last - first_query, scored.blocks, query_set=query_set, options=options
+        wanted.first - first_query,
+        wanted.last - first_query,
+        scored.blocks,
+        query_set=query_set,
+        options=options,
+        taken=scored.taken,
     )
     candidates_file, queries_file = writer.write_part(wanted.part, candidates=tables.candidates, queries=tables.queries)
     return PartRecord(

@@ -20,7 +20,7 @@ from seedrank.io.no_graph import NoGraph
 from seedrank.io.records import BackendRecord, InputRecord
 from seedrank.jobs.engine import JobParts
 from seedrank.jobs.inputs import DESCRIPTIONS
-from seedrank.jobs.part_scorer import FinishedPart, PartRange
+from seedrank.jobs.part_scorer import FinishedPart, PartRange, without_unchanged
 from seedrank.jobs.progress import Reporter
 from seedrank.jobs.query_segments import QuerySegments
 from seedrank.jobs.scaleout_cluster import Workers, answering, connected
@@ -30,6 +30,7 @@ from seedrank.jobs.scaleout_split import PartSplitter
 from seedrank.jobs.scaleout_tasks import Tasks
 from seedrank.jobs.scaleout_versions import check_versions
 from seedrank.jobs.scaleout_worker import JobOnWorkers, JobPlugin, PartReport, Prepared, prepare, score_part, unlike
+from seedrank.jobs.taken_over import EarlierResults
 
 log = logging.getLogger(__name__)
 
@@ -103,20 +104,28 @@ class DaskEngine:
         self._width = backend.block_size
         return backend
 
-    def score(self, ranges: Sequence[PartRange], *, reporter: Reporter, record: Callable[[FinishedPart], None]) -> None:
+    def score(
+        self,
+        ranges: Sequence[PartRange],
+        *,
+        earlier: EarlierResults | None,
+        reporter: Reporter,
+        record: Callable[[FinishedPart], None],
+    ) -> None:
         """See `Engine.score`; parts are recorded by the calling thread."""
 
         def finished(part: FinishedPart) -> None:
             self._width = min(self._width, part.block_size)
             self._job.folder.adopt_part(part.record.part)
             record(part._replace(block_size=self._width))
-            reporter.advance(part.record.queries)
+            reporter.advance(part.record.queries, part.record.largest_error_bound)
 
         waiting, suspects, survived = deque(ranges), [], 0
         with self._job.stopwatch.stage("score"):
             while waiting or len(self._tasks):
                 while waiting and self._tasks.room:
-                    self._tasks.submit(score_part, waiting.popleft(), backend=self._backend.name)
+                    part = self._without_unchanged(waiting.popleft(), earlier)
+                    self._tasks.submit(score_part, part, backend=self._backend.name)
                 wanted, report = self._tasks.next()
                 assert wanted is not None
                 if isinstance(report, KilledWorker):
@@ -130,6 +139,13 @@ class DaskEngine:
             splitter = PartSplitter(self._job, self._tasks, self._queries, self._backend.name, survived=survived)
             for wanted in sorted(suspects):
                 finished(splitter.score(wanted))
+
+    def _without_unchanged(self, wanted: PartRange, earlier: EarlierResults | None) -> PartRange:
+        if earlier is None:
+            return wanted
+        query_set, first_query = self._queries.holding(wanted.first)
+        part = without_unchanged(wanted, earlier, query_set=query_set, first_query=first_query)
+        return part if part.taken is None else part._replace(taken=part.taken.absolute())
 
 
 def _graph_of(store: GraphStore, options: ScoreOptions) -> str | None:

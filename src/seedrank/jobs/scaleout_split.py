@@ -60,10 +60,11 @@ class PartSplitter:
             self._survived += 1
             replay(report.logs)
             return report.finished
-        blocks = self._blocks(wanted, report)
+        # Its pieces are scored completely: what an earlier run has of them comes out the same.
+        blocks = self._blocks(wanted._replace(taken=None), report)
         query_set, first_query = self._queries.holding(wanted.first)
         record = write_part(
-            ScoredPart(wanted, blocks, begun),
+            ScoredPart(wanted, blocks, begun, taken=None),
             self._job.folder,
             query_set=query_set,
             first_query=first_query,
