@@ -100,6 +100,17 @@ def test_a_run_goes_on_with_or_without_workers(
     assert len(run.manifest.resumed_at) == 2
 
 
+def test_workers_take_over_what_did_not_change(
+    scheduler: str, store: seedrank.GraphStore, tmp_path: Path, local: seedrank.Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The earlier run is named by a path that means something here only."""
+    changed = HITS.set_column(2, "weight", pa.array(np.where(np.arange(80) < 78, 1.0 + np.arange(80) % 5, 9.0)))
+    monkeypatch.chdir(local.path.parent)
+    run = seedrank.score(store, queries=changed, out=tmp_path / "run", scheduler=scheduler, since="run", **OPTIONS)
+    assert sum(part.taken_over for part in run.manifest.parts) == 39
+    assert same(run, seedrank.score(store, queries=changed, out=tmp_path / "plain", **OPTIONS))
+
+
 def test_case_59_neither_graph_nor_hits_travel(
     scheduler: str, store: seedrank.GraphStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

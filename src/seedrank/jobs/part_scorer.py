@@ -168,5 +168,6 @@ def write_part(
         iterations=tables.iterations,
         largest_error_bound=tables.largest_error_bound,
         errors=tables.errors,
+        taken_over=tables.taken_over,
         seconds=round(time.perf_counter() - scored.begun, 4),
     )
