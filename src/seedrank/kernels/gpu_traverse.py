@@ -5,6 +5,7 @@ from __future__ import annotations
 import cupy
 import numpy as np
 
+from seedrank.errors import KernelError
 from seedrank.kernels._gpu.device import blocks, device_errors, free_bytes, launch, stripes
 from seedrank.kernels._gpu.recall_graph import DeviceRecallGraph
 from seedrank.kernels._gpu.recall_parts import (
@@ -64,8 +65,10 @@ def breadth_first_on_device(
     ------
     MemoryError
         The device has no room for these queries.
+    KernelError
+        The kernels computed nonsense, or the driver refused a call.
     ResourceError
-        The driver failed.
+        The device is lost.
     """
     result = RecallResult.empty(queries.width, k, precision)
     used = StopFlags.none(queries.width) if flags is None else flags
@@ -101,8 +104,8 @@ class _Reached:
         self.deepest = 0
         launch_recall(
             "start_levels", (blocks(anchors, RECALL_THREADS),), cupy.asarray(queries.anchors),
-            cupy.asarray(owners(queries.anchor_offsets)), cupy.asarray(queries.anchor_offsets.astype(np.int32)), anchors,
-            graph.nodes, self._hops, self._origins, self._ways, self._found,
+            cupy.asarray(owners(queries.anchor_offsets)), cupy.asarray(queries.anchor_offsets.astype(np.int32)),
+            anchors, graph.nodes, self._hops, self._origins, self._ways, self._found,
         )  # fmt: skip
 
     def follow(self, max_hops: int | None, flags: StopFlags, first: int, result: RecallResult) -> None:
@@ -133,9 +136,24 @@ class _Reached:
             grid = self._grid(starts, ends, RECALL_THREADS)
             launch_recall("has_edges", grid, offsets, other_offsets, graph.nodes, *level, self._found, more)
             result.limit[part][(more.get() != 0) & (result.limit[part] == 0)] = _MAX_HOPS
+        followed = edges.get().astype(np.int64)
+        self._check(followed, ends, result.limit[part] != _STOPPED, most)
         result.visited_nodes[part] = ends - self._counts
-        result.visited_edges[part] = edges.get().astype(np.int64)
+        result.visited_edges[part] = followed
         self._counts = ends
+
+    def _check(self, followed: Int64Array, counts: Int32Array, finished: BoolArray, max_hops: int) -> None:
+        """Notice kernels that did nothing: every edge of an anchor is followed, and nodes are reached by edges only."""
+        queries = self._queries
+        leaving = np.zeros(queries.width, dtype=np.bool_)
+        np.logical_or.at(leaving, owners(queries.anchor_offsets), self._graph.with_edges(queries.anchors))
+        idle = leaving & finished & (followed == 0) if max_hops > 0 else np.zeros_like(leaving)
+        if idle.any() or (counts - self._counts > followed).any():
+            raise KernelError(
+                f"the traversal on the GPU followed {int(followed.sum()):,} edges to {int(counts.sum()):,} nodes",
+                expected="the edges of every anchor, and no node without an edge to it",
+                fix="report this with the output of `seedrank info`, and use --backend cpu",
+            )
 
     @staticmethod
     def _grid(starts: Int32Array, ends: Int32Array, a_block: int) -> tuple[int, int]:
@@ -163,7 +181,8 @@ class _Reached:
         ranked = cupy.empty(graph.nodes * width, np.uint64)
         launch_recall(
             "rank_levels", self._grid(np.zeros_like(self._counts), self._counts, RECALL_THREADS), graph.order,
-            graph.nodes, counts, self._found, self._hops, self._ways, graph.mask(eligible), cupy.asarray(classes), ranked,
+            graph.nodes, counts, self._found, self._hops, self._ways, graph.mask(eligible), cupy.asarray(classes),
+            ranked,
         )  # fmt: skip
         firsts: Int64Array = np.arange(width, dtype=np.int64) * graph.nodes
         chosen_counts, chosen, kept = choose_places(ranked, firsts, firsts + self._counts, k)

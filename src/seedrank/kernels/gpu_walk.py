@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import cupy
 import numpy as np
 
-from seedrank.errors import ResourceError
+from seedrank.errors import KernelError, ResourceError
 from seedrank.kernels._gpu.device import blocks, device_errors, free_bytes, stripes
 from seedrank.kernels._gpu.recall_graph import DeviceRecallGraph
 from seedrank.kernels._gpu.recall_parts import (
@@ -25,7 +25,7 @@ from seedrank.kernels._gpu.recall_parts import (
 )
 from seedrank.kernels._gpu.source import LANES, RECALL_THREADS
 from seedrank.kernels.arrays import BoolArray, Int64Array, Precision
-from seedrank.kernels.recall import RecallLimits, RecallQueries, RecallResult, StopFlags
+from seedrank.kernels.recall import LIMITS, RecallLimits, RecallQueries, RecallResult, StopFlags, UInt8Array
 from seedrank.kernels.runs import offsets_of
 from seedrank.kernels.walk_numbers import largest_restart, walk_keys
 
@@ -51,8 +51,8 @@ def random_walk_on_device(
 ) -> RecallResult:
     """Walk from every anchor of every query, and rank the nodes; `seedrank.kernels.walk` states the rules.
 
-    The result is that of the CPU, bit for bit: same random numbers, same choices, integer counts. All walkers of as many
-    queries as the free memory holds walk together. Every step is written down, what a budget leaves of them is cut
+    The result is that of the CPU, bit for bit: same random numbers, same choices, integer counts. All walkers of as
+    many queries as the free memory holds walk together. Every step is written down, what a budget leaves of them is cut
     afterwards, and visits are counted in hash tables: at most 160 bytes a step of an anchor, less where steps are many
     and nodes few.
 
@@ -73,8 +73,10 @@ def random_walk_on_device(
     ------
     MemoryError
         The device has no room for these queries.
+    KernelError
+        The kernels computed nonsense, or the driver refused a call.
     ResourceError
-        A single query has 2**31 steps or more, from all its anchors together; the driver failed.
+        A single query has 2**31 steps or more, from all its anchors together; the device is lost.
     """
     result = RecallResult.empty(queries.width, k, precision)
     walkers = np.diff(queries.anchor_offsets)
@@ -195,7 +197,7 @@ def _walk(
         "count_visits", by_event, nodes, hops, query_of, first_walker, cuts, walkers, np.int64(events), tables.places,
         own_keys, visits, fewest,
     )  # fmt: skip
-    del nodes, hops
+    _check(cuts, ends, limits.get(), np.diff(queries.anchor_offsets), int(visits.sum().get().item()))
     best, ranked = cupy.zeros(size, np.uint64), cupy.empty(size, np.uint64)
     launch_recall(
         "best_walkers", (stripes(own_size, RECALL_THREADS),), own_keys, visits, query_of, first_walker, starts,
@@ -222,6 +224,18 @@ def _walk(
     write_ranked(result, first, queries, graph.order_host, counts, (node, scores, hop, walker, visit))
     result.visited_nodes[part], result.visited_edges[part] = visited.get(), edges.get()
     result.limit[part] = limits.get()
+
+
+def _check(cuts: cupy.ndarray, ends: cupy.ndarray, limits: UInt8Array, walkers: Int64Array, visits: int) -> None:
+    """Notice kernels that did nothing: without a budget all steps count, and every step that counts is a visit."""
+    counted, made = cuts.get().astype(np.int64), ends.get().astype(np.int64) * walkers
+    budgets = (limits == LIMITS.index("max_visited_nodes")) | (limits == LIMITS.index("max_visited_edges"))
+    if (counted > made).any() or (counted < made)[~budgets].any() or counted.sum() != visits:
+        raise KernelError(
+            f"the walks on the GPU made {int(made.sum()):,} steps and counted {visits:,} visits",
+            expected="a visit for every step that the budget allows",
+            fix="report this with the output of `seedrank info`, and use --backend cpu",
+        )
 
 
 def _make_steps(

@@ -31,8 +31,11 @@ extern "C" __global__ void __launch_bounds__(RECALL_THREADS) choose_best(
         }
         __syncthreads();
     }
-    for (int64 at = first + threadIdx.x; at < last; at += blockDim.x)
-        if (keys[at] && (!enough || keys[at] >= lowest)) chosen[(int64)query * k + atomicAdd(&taken, 1)] = at;
+    for (int64 at = first + threadIdx.x; at < last; at += blockDim.x) {
+        if (keys[at] == 0 || (enough && keys[at] < lowest)) continue;
+        const int place = atomicAdd(&taken, 1);
+        if (place < k) chosen[(int64)query * k + place] = at;
+    }
     __syncthreads();
-    if (threadIdx.x == 0) found[query] = taken;
+    if (threadIdx.x == 0) found[query] = taken < k ? taken : k;
 }

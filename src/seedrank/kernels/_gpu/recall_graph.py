@@ -26,13 +26,21 @@ class DeviceRecallGraph:
     sides : list of (offsets, neighbors, sums)
         int64 (n + 1), int32 (m), int64 (m) or a null pointer where edges weigh the same; a second element, of null
         pointers where one direction is followed.
+    bounds_host : list of int64 (n + 1)
+        The offsets of the directions that are followed, on the host.
     """
 
     nodes: int
     order: cupy.ndarray
     order_host: Int32Array
     sides: list[tuple[object, object, object]]
+    bounds_host: list[Int64Array]
     _mask: tuple[BoolArray, cupy.ndarray] | None = field(default=None, repr=False)
+
+    def with_edges(self, nodes: Int32Array) -> BoolArray:
+        """Whether an edge leads away from each of some nodes."""
+        leaving: BoolArray = np.any([bounds[nodes + 1] > bounds[nodes] for bounds in self.bounds_host], axis=0)
+        return leaving
 
     def mask(self, eligible: BoolArray | None) -> object:
         """A mask over the nodes on the device; the last one is kept, because a job has one. None: a null pointer."""
@@ -69,4 +77,10 @@ def upload_recall_graph(graph: RecallGraph, cumulative: tuple[Int64Array, ...] =
     order = np.asarray(graph.order, dtype=np.int32)
     if len(sides) == 1:
         sides.append((NULL, NULL, NULL))
-    return DeviceRecallGraph(nodes=graph.nodes, order=cupy.asarray(order), order_host=order, sides=sides)
+    return DeviceRecallGraph(
+        nodes=graph.nodes,
+        order=cupy.asarray(order),
+        order_host=order,
+        sides=sides,
+        bounds_host=[np.asarray(rows.offsets) for rows in graph.rows],
+    )

@@ -50,7 +50,12 @@ RULES = ("seeds", "self", "uniform", "drop")
 
 
 def kernel_source(group: Group = "pagerank") -> str:
-    """Return the CUDA C++ of a group of kernels, with the constants that Python has, too."""
+    """Return the CUDA C++ of a group of kernels."""
+    return source_of(*SOURCES[group])
+
+
+def source_of(*names: str) -> str:
+    """Return the CUDA C++ of some files, with the constants that Python has, too."""
     constants = {
         "LANES": LANES, "STRIPES": STRIPES, "CHUNK_ROWS": CHUNK_ROWS, "STRETCH": STRETCH, "PIECE": PIECE, "FOLD": FOLD,
         "BINS": BINS, "SELECT_THREADS": SELECT_THREADS, "RECALL_THREADS": RECALL_THREADS,
@@ -59,4 +64,4 @@ def kernel_source(group: Group = "pagerank") -> str:
     }  # fmt: skip
     defines = "".join(f"#define {name} {value}\n" for name, value in constants.items())
     folder = files("seedrank.kernels._gpu")
-    return defines + "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in SOURCES[group])
+    return defines + "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
