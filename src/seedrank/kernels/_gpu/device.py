@@ -11,7 +11,7 @@ import cupy
 import numpy as np
 
 from seedrank.errors import KernelError, ResourceError
-from seedrank.kernels._gpu.source import LANES, OPTIONS, kernel_source
+from seedrank.kernels._gpu.source import LANES, OPTIONS, Group, kernel_source
 from seedrank.kernels.arrays import Precision
 
 NULL = np.uintp(0)
@@ -21,16 +21,18 @@ _OUT_OF_MEMORY = 2
 
 
 @cache
-def _module() -> cupy.RawModule:
-    return cupy.RawModule(code=kernel_source(), options=OPTIONS)
+def _module(group: Group) -> cupy.RawModule:
+    return cupy.RawModule(code=kernel_source(group), options=OPTIONS)
 
 
 @cache
-def _kernel(name: str) -> Any:
-    return _module().get_function(name)
+def _kernel(group: Group, name: str) -> Any:
+    return _module(group).get_function(name)
 
 
-def launch(name: str, grid: tuple[int, ...], block: tuple[int, ...], *arguments: Any) -> None:
+def launch(
+    name: str, grid: tuple[int, ...], block: tuple[int, ...], *arguments: Any, group: Group = "pagerank"
+) -> None:
     """Start a kernel on the current stream.
 
     Parameters
@@ -40,10 +42,12 @@ def launch(name: str, grid: tuple[int, ...], block: tuple[int, ...], *arguments:
         Numbers of blocks and of threads a block; no block, no launch.
     *arguments
         Device arrays for pointers and NumPy scalars of exactly the type of the parameter; an int is an ``int``.
+    group : str
+        See `seedrank.kernels._gpu.source.SOURCES`.
     """
     if all(grid):
         values = tuple(np.int32(value) if type(value) is int else value for value in arguments)
-        _kernel(name)(grid, block, values)
+        _kernel(group, name)(grid, block, values)
 
 
 def blocks(elements: int, a_block: int) -> int:
