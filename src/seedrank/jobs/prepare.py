@@ -42,7 +42,7 @@ def check_run_output(out: str | os.PathLike[str] | None, inputs: JobInputs, opti
     replacing = options.overwrite or options.resume == "auto"
     read = {
         name: source.origin or source.path if isinstance(source, GraphStore) else source
-        for name, source in inputs.by_description().items()
+        for name, source in {**inputs.by_description(), "--since": options.since}.items()
     }
     url = remote_url(out)
     if url is not None:
