@@ -63,6 +63,14 @@ def test_options_that_mean_nothing(options: dict[str, Any], message: str) -> Non
         make_options(ScoreOptions, options)
 
 
+@pytest.mark.parametrize("value", ["2", '"2"', '"gpu"'])
+def test_a_configuration_file_names_workers_as_a_number_or_a_word(
+    seedrank_command: Any, store: seedrank.GraphStore, hits: Path, tmp_path: Path, value: str
+) -> None:
+    (tmp_path / "run.toml").write_text(f"[plan]\nworkers = {value}\n", encoding="utf-8")
+    assert seedrank_command("plan", store.path, "--queries", hits, "--config", tmp_path / "run.toml").code == 0
+
+
 def test_workers_of_gpus_without_a_gpu(
     store: seedrank.GraphStore, hits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,8 @@ from seedrank.errors import ConfigError
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 _BYTES = "BYTES"
+#: Unit of an option that is a number or a word.
+_WORKERS = "N|gpu"
 _ORIGIN = {
     ParameterSource.COMMANDLINE: "flag",
     ParameterSource.ENVIRONMENT: "env",
@@ -262,7 +264,7 @@ def _check_type(path: Path, name: str, value: Any, option: click.Option) -> None
         kinds = (int,)
     elif option.type is click.FLOAT:
         kinds = (int, float)
-    elif option.metavar == _BYTES:
+    elif option.metavar in (_BYTES, _WORKERS):
         kinds = (int, str)
     else:
         kinds = (str,)
