@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seedrank.config import ScoreOptions
-from seedrank.errors import InterruptedRunError, ResourceError
+from seedrank.errors import InterruptedRunError, ResourceError, is_thread_shortage
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.outcome import Outcome, Runner
 from seedrank.jobs.progress import Reporter
@@ -130,6 +130,13 @@ def _score_block(queries: npt.NDArray[np.int64], query_set: QuerySet, runner: Ru
     except (InterruptedRunError, MemoryError, ResourceError):
         raise
     except Exception as error:
+        if is_thread_shortage(error):
+            raise ResourceError(
+                f"there is no room for another thread ({error})",
+                expected="threads for the kernels and for the clock",
+                fix="raise `ulimit -u` or `ulimit -v`, or lower --threads; finished parts are kept, the same command "
+                "goes on from there",
+            ) from error
         first, last = query_set.query_ids.take(pa.array(queries[[0, -1]])).to_pylist()
         log.exception("block_failed", extra={"queries": len(queries), "first_query": first, "last_query": last})
         reason = f"{len(queries)} queries from {first!r} to {last!r}: {type(error).__name__}: {error}"
