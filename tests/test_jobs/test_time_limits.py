@@ -225,7 +225,7 @@ def test_sigterm_leaves_nothing_of_a_build_and_the_handler_as_it_was(
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(10)
 
-    monkeypatch.setattr("seedrank.io.graphstore._write_files", terminated)
+    monkeypatch.setattr("seedrank.io.graphstore.write_graph_files", terminated)
     before = signal.getsignal(signal.SIGTERM)
     edges = write("edges.parquet", {"src": [1], "dst": [2]})
     result = seedrank_command("build", edges, "--out", tmp_path / "graph")

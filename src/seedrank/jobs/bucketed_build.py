@@ -36,7 +36,9 @@ from seedrank.kernels.runs import offsets_of
 _SAMPLE = 1 << 16
 
 
-def build_in_buckets(edges: EncodedEdges, spill: Spill, *, duplicate_edges: DuplicateRule, memory: int) -> BuiltGraph:
+def build_in_buckets(
+    edges: EncodedEdges, spill: Spill, *, duplicate_edges: DuplicateRule, memory: int, most: int
+) -> BuiltGraph:
     """Reduce duplicate edges, relabel the nodes and compress the edges in both directions, in bounded memory.
 
     Parameters
@@ -46,13 +48,13 @@ def build_in_buckets(edges: EncodedEdges, spill: Spill, *, duplicate_edges: Dupl
     spill : Spill
         Where the buckets are; its folder has to last until the rows of the result were written.
     duplicate_edges : "sum", "max", "min" or "mean"
-    memory : int
-        Bytes to work with, beside the ids.
+    memory, most : int
+        Bytes to plan with beside the ids, and bytes that there are.
 
     Raises
     ------
     ResourceError
-        What is kept of every node takes more, or an edge does not fit 63 bits.
+        What is kept of every node takes more than there is, or an edge does not fit 63 bits.
     StorageError
         The disk has no space for the buckets.
     """
@@ -64,7 +66,7 @@ def build_in_buckets(edges: EncodedEdges, spill: Spill, *, duplicate_edges: Dupl
             expected="two node numbers and a type that fit 63 bits together (2^28 nodes with 128 types do)",
             fix="raise --memory-limit, or build on a machine with more memory",
         )
-    buckets = Buckets(spill, keys, bucket_rows(memory, keys.nodes))
+    buckets = Buckets(spill, keys, bucket_rows(memory, keys.nodes, most=most))
     record = 16 if edges.weighted else 8
     spill.require(record * edges.kept_rows, "sorting the edges outside of the memory")
     sources, targets, types = edges.sample(_SAMPLE)

@@ -72,7 +72,7 @@ class PartScorer:
 
     def on(self, query_set: QuerySet, first_query: int) -> PartScorer:
         """Return the same for other queries of the job."""
-        if query_set is self.query_set:
+        if query_set is self.query_set and first_query == self.first_query:
             return self
         return replace(self, query_set=query_set, runner=self.runner.on(query_set), first_query=first_query)
 
