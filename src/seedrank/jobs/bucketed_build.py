@@ -106,11 +106,11 @@ def _compress(buckets: Buckets, reduced: list[RecordFile], counts: EndCounts, *,
     isolated = int(np.count_nonzero(degree == 0))
     del degree
     type_dtype = np.dtype(np.min_scalar_type(keys.types - 1)) if typed else None
-    entry = 4 + 8 * weighted + (0 if type_dtype is None else type_dtype.itemsize)
-    # While rows are written their buckets are still there, and so are those of the other side.
-    buckets.spill.require(
-        2 * counts.entries * (8 + 8 * weighted + entry), "writing the edges by source and destination"
-    )
+    # Files go as soon as they were read: those of the distinct edges while two others take their place, then these
+    # while the store does, of which an entry is no larger. Only the piece that is being moved is there twice.
+    record = 8 + 8 * weighted
+    moved = counts.entries + 2 * min(buckets.rows, counts.entries)
+    buckets.spill.require(record * moved, "writing the edges by source and destination")
     sides = [
         _Side(buckets, lengths[order], weighted=weighted, type_dtype=type_dtype)
         for lengths in (counts.out_degree, counts.in_degree)
