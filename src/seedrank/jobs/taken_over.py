@@ -203,7 +203,7 @@ def _conformed(taken: pa.Table, schema: pa.Schema) -> pa.Table:
     lost += [field.name for field in schema if types.get(field.name, field.type) != field.type]
     if lost:
         raise InputDataError(
-            f"--since: the earlier run has values in a column {lost[0]!r} that is not there in this one, or of another type",
+            f"--since: the earlier run has values in a column {lost[0]!r} that this one lacks, or of another type",
             expected="results that can be put beside each other",
             fix="leave --since out",
         )
