@@ -19,9 +19,9 @@ from seedrank.jobs.paths import followed_graph
 from seedrank.jobs.prepare import adjacency, block_size, memory_budget, type_weights
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet
+from seedrank.jobs.vector_hits import hits_decision
 from seedrank.kernels.adjacency import Adjacency
 from seedrank.kernels.arrays import Float64Array, Int32Array, Int64Array
-from seedrank.kernels.backends import BackendDecision
 from seedrank.kernels.hybrid import hybrid
 from seedrank.kernels.recall_graph import RecallGraph
 from seedrank.kernels.runs import offsets_of
@@ -47,7 +47,7 @@ def hybrid_requirements(options: ScoreOptions, nodes: int) -> Requirements:
     """Say who would compute, and what a query of a block takes on a graph of so many nodes."""
     around = min(nodes, NODES_OF_A_QUERY) if hybrid_depth(options) else 0
     return Requirements(
-        decision=BackendDecision("numpy", options.backend, f"{options.method} has this backend only"),
+        decision=hits_decision(options),
         bytes_per_query=HIT_BYTES * HITS_OF_A_QUERY + NODE_BYTES * around,
         stored_columns=lambda width: width,
         widest=WIDEST_BLOCK,
