@@ -30,10 +30,11 @@ from seedrank.jobs.prepare import (
     memory_budget,
     type_weights,
 )
-from seedrank.jobs.query_segments import may_be_cut, segment_size
+from seedrank.jobs.query_segments import may_be_cut
 from seedrank.jobs.query_set import check_query_options, load_query_set
 from seedrank.jobs.returnable import filtered_nodes
 from seedrank.jobs.run_key import have_same_options
+from seedrank.jobs.segment_size import segment_size
 from seedrank.jobs.stores import store_of
 from seedrank.jobs.vector_hits import searches_vectors, union_of_ids
 from seedrank.jobs.work_estimate import ppr_work
@@ -197,7 +198,9 @@ def run_plan(
         part_range=None if part_range is None else f"{part_range.first}:{part_range.last}",
         parts_there=_parts_there(out, options, wanted),
         part_size=options.part_size,
-        query_segments=max(1, -(-query_count // segment_size(options))) if may_be_cut(inputs, options) else 1,
+        query_segments=max(1, -(-query_count // segment_size(options, queries=query_count, rows=hits)))
+        if may_be_cut(inputs, options)
+        else 1,
         plans=plans,
         backend=needs.decision.name,
         backend_reason=needs.decision.reason,

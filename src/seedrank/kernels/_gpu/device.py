@@ -19,6 +19,9 @@ NULL = np.uintp(0)
 
 _OUT_OF_MEMORY = 2
 
+DEVICE_ERRORS = (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
+"""What CuPy raises: the first for memory and copies, the second for kernels. Both have a ``status``."""
+
 
 @cache
 def _module(group: Group) -> cupy.RawModule:
@@ -98,7 +101,7 @@ def device_errors() -> Iterator[None]:
     """
     try:
         yield
-    except cupy.cuda.runtime.CUDARuntimeError as error:
+    except DEVICE_ERRORS as error:
         if error.status == _OUT_OF_MEMORY:
             raise MemoryError(str(error)) from error
         check_alive(error)
@@ -122,7 +125,7 @@ def check_alive(error: Exception) -> None:
     """
     try:
         cupy.cuda.runtime.deviceSynchronize()
-    except cupy.cuda.runtime.CUDARuntimeError as lost:
+    except DEVICE_ERRORS as lost:
         raise ResourceError(
             f"the GPU failed, and this process cannot use it any more: {error}",
             expected="a device and a driver that work",
