@@ -121,4 +121,6 @@ class ScoreKeywords(BuildKeywords, total=False):
     since: str | None
     parts: str | None
     metrics_file: str | None
+    lineage_file: str | None
+    lineage_job: str
     strict: bool

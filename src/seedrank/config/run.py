@@ -71,6 +71,17 @@ class RunOptions(OptionModel):
         None,
         description="File for metrics in the text format of Prometheus, rewritten after every part.",
     )
+    lineage_file: Annotated[str | None, option("Run", "path")] = Field(
+        None,
+        description="File to which events of OpenLineage are added, one line of JSON each, when the run begins and "
+        "ends.",
+    )
+    lineage_job: Annotated[str, option("Run")] = Field(
+        "seedrank-score",
+        min_length=1,
+        description="Name of the job in these events, the same every night; the namespace is that of the variable "
+        "OPENLINEAGE_NAMESPACE.",
+    )
     strict: Annotated[bool, option("Run")] = Field(
         False, description="Exit with 6 when any query ends with a status other than ok."
     )

@@ -24,6 +24,8 @@ _NOT_OF_THE_RESULT = frozenset(
         "block_size",
         "memory_limit",
         "metrics_file",
+        "lineage_file",
+        "lineage_job",
         "parts",
         "since",
         "threads",

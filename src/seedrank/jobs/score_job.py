@@ -6,6 +6,7 @@ import logging
 from bisect import insort
 from collections.abc import Callable, Mapping
 from typing import Literal
+from uuid import uuid4
 
 from seedrank.config import ScoreOptions
 from seedrank.errors import IncompleteRunError
@@ -52,7 +53,8 @@ class ScoreJob:
         self.clock = clock
         self.engine = engine
         self.stopwatch = Stopwatch()
-        self.manifest = new_manifest(options, origins, run_id=run_id)
+        self.run_id = run_id or uuid4().hex
+        self.manifest = new_manifest(options, origins, run_id=self.run_id)
         self.metrics = MetricsFile(options.metrics_file)
         self.reporter = MeteredReporter(reporter, self.metrics, self.manifest)
         #: Whether the folder is this run's. One that goes on leaves it alone until it is known to be the same run.

@@ -194,24 +194,33 @@ def splice(
 
     Parameters
     ----------
-    fresh, taken : tables of the same columns; the metadata of the first one stays.
+    fresh, taken : tables; the schema of the first one stays.
     of_fresh, of_taken : int64, query of each row, ascending; both may have no query in common.
 
     Raises
     ------
     InputDataError
-        The columns differ.
+        The taken rows have values in other columns, or of another type.
     """
-    if not fresh.schema.equals(taken.schema):
+    taken = _conformed(taken, fresh.schema)
+    order = np.argsort(np.concatenate((of_fresh, of_taken)), kind="stable")
+    joined = pa.concat_tables([fresh, taken]).combine_chunks()
+    return joined.take(pa.array(order)).combine_chunks()
+
+
+def _conformed(taken: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Bring rows to the columns of this run: where a planner chooses methods, those depend on which ones run at all."""
+    lost = [name for name in taken.schema.names if name not in schema.names and taken[name].null_count < len(taken)]
+    types = {field.name: field.type for field in taken.schema}
+    lost += [field.name for field in schema if types.get(field.name, field.type) != field.type]
+    if lost:
         raise InputDataError(
-            f"--since: the columns of the earlier run ({', '.join(taken.schema.names)}) are not those of this one "
-            f"({', '.join(fresh.schema.names)}), or of another type",
+            f"--since: the earlier run has values in a column {lost[0]!r} that this one lacks, or of another type",
             expected="results that can be put beside each other",
             fix="leave --since out",
         )
-    order = np.argsort(np.concatenate((of_fresh, of_taken)), kind="stable")
-    joined = pa.concat_tables([fresh, taken.replace_schema_metadata(fresh.schema.metadata)]).combine_chunks()
-    return joined.take(pa.array(order)).combine_chunks()
+    columns = [taken[field.name] if field.name in types else pa.nulls(taken.num_rows, field.type) for field in schema]
+    return pa.table(columns, schema=schema)
 
 
 def _sound_parts(run: Run) -> Iterator[tuple[PartRecord, pa.Table]]:
