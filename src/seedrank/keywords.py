@@ -113,6 +113,8 @@ class ScoreKeywords(BuildKeywords, total=False):
     precision: Precision
     block_size: int | None
     threads: int | None
+    workers: int | str | None
+    scheduler: str | None
     timeout_s: float | None
     deadline_s: float | None
     resume: Resume

@@ -29,6 +29,8 @@ _NOT_OF_THE_RESULT = frozenset(
         "parts",
         "since",
         "threads",
+        "workers",
+        "scheduler",
         "timeout_s",
         "deadline_s",
         "part_size",

@@ -64,6 +64,7 @@ class ScoreJob:
         if self.begun:
             folder.write_manifest(self.manifest)
 
+    inputs: JobInputs
     store: GraphStore
     queries: QuerySegments
     #: The numbers of the parts that this run is about, in order, and of those that are not there yet.
@@ -74,7 +75,7 @@ class ScoreJob:
 
     def prepare(self, inputs: JobInputs) -> None:
         """Everything before the first block."""
-        watch = self.stopwatch
+        watch, self.inputs = self.stopwatch, inputs
         self.metrics.write(self.manifest)
         self.store, built = open_graph(
             inputs,
@@ -140,7 +141,7 @@ class ScoreJob:
 
     def _start(self, queries: Callable[[], QuerySegments]) -> None:
         """Make the method ready; a run that goes on keeps the backend that ``auto`` chose when it began."""
-        job = JobParts(self.folder, self.options, self.stopwatch, self.clock)
+        job = JobParts(self.folder, self.inputs, self.options, self.stopwatch, self.clock)
         backend = self.engine.start(job, self.store, queries)
         if self.earlier and self.manifest.options["backend"].value == "auto":
             backend = backend.model_copy(update={"requested": "auto", "reason": "the run began with it"})

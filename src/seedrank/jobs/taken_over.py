@@ -59,6 +59,14 @@ class TakenPlaces(NamedTuple):
     files: tuple[TakenFile, ...]
     several: int
 
+    def absolute(self) -> TakenPlaces:
+        """Return the same for a process with another working directory."""
+        files = tuple(
+            file._replace(queries_file=_absolute(file.queries_file), candidates_file=_absolute(file.candidates_file))
+            for file in self.files
+        )
+        return self._replace(files=files)
+
     def read(self) -> TakenRows:
         """Read the rows."""
         tables = [
@@ -173,6 +181,10 @@ def open_earlier(since: str, wanted: RunManifest, *, several: int) -> EarlierRes
     found = EarlierResults(run, several, parts, np.concatenate(keys)[order], *columns)
     log.info("earlier_run_opened", extra={"run": run.name, "queries": len(found)})
     return found
+
+
+def _absolute(file: Path | InputFile) -> Path | InputFile:
+    return file.absolute() if isinstance(file, Path) else file
 
 
 def splice(
