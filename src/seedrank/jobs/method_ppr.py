@@ -97,6 +97,8 @@ def start_ppr(
         needs = ppr_requirements(options, transition.nodes)
         backend = create_backend(needs.decision.name, threads=options.threads)
         backend.load(transition, precision=options.precision, order=np.asarray(store.order))
+        # Of the memory of a device, what the graph left.
+        needs = replace(needs, widest=backend.widest_block(transition.nodes, options.precision))
         budget = memory_budget(options.memory_limit)
     query_set = queries()
     with stopwatch.stage("load_backend"):
