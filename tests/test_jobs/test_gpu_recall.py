@@ -97,7 +97,7 @@ def test_queries_that_the_memory_of_the_gpu_does_not_hold_together_come_one_afte
         seedrank.score(**job, **options)
 
 
-@pytest.mark.parametrize("method", ["walk", "bfs"])
+@pytest.mark.parametrize("method", ["walk", "bfs", "ppr"])
 def test_case_55_kernels_that_do_nothing_fail_the_queries(
     gpu_device: None, job: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: Any
 ) -> None:

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import seedrank
-from seedrank.errors import ConfigError, KernelError
+from seedrank.errors import ConfigError, KernelError, ResourceError
+from seedrank.kernels._gpu.probe import probe_device
 from seedrank.kernels.semantic import nearest_vectors
 from seedrank.kernels.vectors import Vectors, norms_of
 
@@ -117,3 +118,16 @@ def test_a_gpu_without_vectors_has_nothing_to_do(tmp_path: Path) -> None:
         options: dict[str, Any] = {"queries": hits, "method": method, "backend": "gpu", "out": tmp_path / "run"}
         with pytest.raises(ConfigError, match=f"--method {method}, but there are no vectors"):
             seedrank.score(**options)
+
+
+def test_a_gpu_that_is_not_there_is_refused_before_vectors_are_searched(tmp_path: Path) -> None:
+    if probe_device().usable:
+        pytest.skip("there is one")
+    vector = pa.array([[1.0, 0.0]])
+    options: dict[str, Any] = {"method": "semantic", "backend": "gpu", "out": tmp_path / "run"}
+    with pytest.raises(ResourceError, match=r"GPU|CuPy|driver"):
+        seedrank.score(
+            node_vectors=pa.table({"id": [1], "vector": vector}),
+            query_vectors=pa.table({"query_id": [1], "vector": vector}),
+            **options,
+        )

@@ -145,6 +145,7 @@ def with_vector_hits(
     exclude_offsets, exclude_nodes = _by_asked(excluding, excluded, query_of, len(hits.query_ids))
     where: dict[str, Any] = {}
     if options.backend == "gpu":
+        resolve_backend("gpu")  # refuses, with the reason, before CuPy is imported
         from seedrank.kernels.gpu_products import DeviceProducts  # noqa: PLC0415  # imports CuPy
 
         where = {"multiply": DeviceProducts(), "queries_at_once": DeviceProducts.QUERIES_AT_ONCE}
