@@ -113,10 +113,14 @@ class ScoreKeywords(BuildKeywords, total=False):
     precision: Precision
     block_size: int | None
     threads: int | None
+    workers: int | str | None
+    scheduler: str | None
     timeout_s: float | None
     deadline_s: float | None
     resume: Resume
     since: str | None
     parts: str | None
     metrics_file: str | None
+    lineage_file: str | None
+    lineage_job: str
     strict: bool

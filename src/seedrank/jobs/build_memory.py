@@ -80,13 +80,27 @@ class BuildSpace:
         """
         if self.rows is None:
             return Spill(folder, memory=self.memory * _STREAM_SHARE)
-        if memory_of_rows(self.rows, weighted=self.weighted, typed=self.typed) <= self.memory:
-            return Spill(folder, memory=math.inf)
-        spill = Spill(folder, memory=0)
-        # The rows as they were read, and packed in buckets while the former are still there.
-        size = self.rows * (8 + 8 + self.weighted * (8 + 8) + self.typed * 4)
-        spill.require(size, "building a graph that does not fit into memory")
+        spill = Spill(folder, memory=math.inf if self.fits else 0)
+        if not self.fits:
+            spill.require(self._reading_bytes, "building a graph that does not fit into memory")
         return spill
+
+    @property
+    def fits(self) -> bool:
+        """Whether all rows fit into memory; of a stream it is taken for granted."""
+        rows = self.rows or 0
+        return memory_of_rows(rows, weighted=self.weighted, typed=self.typed) <= self.memory
+
+    @property
+    def temporary_bytes(self) -> int:
+        """Most bytes that the build has in temporary files at a time; 0 where all rows fit."""
+        # Afterwards edges are there twice, with the weights that duplicates get in any case.
+        return 0 if self.fits else max(self._reading_bytes, 2 * (8 + 8) * (self.rows or 0))
+
+    @property
+    def _reading_bytes(self) -> int:
+        """Rows as they were read, and packed in buckets while the former are still there."""
+        return (self.rows or 0) * (8 + 8 + self.weighted * (8 + 8) + self.typed * 4)
 
     def holds(self, edges: EncodedEdges) -> bool:
         """Whether all edges fit into memory, now that they were read; logs where they do not."""

@@ -16,7 +16,8 @@ from seedrank.io.no_graph import NoGraph
 from seedrank.io.query_ids import read_query_ids
 from seedrank.io.tables import TableInput
 from seedrank.io.vectors import read_vector_ids
-from seedrank.jobs.build import read_nodes_input
+from seedrank.jobs.build import edge_columns, read_nodes_input
+from seedrank.jobs.build_memory import BuildSpace
 from seedrank.jobs.earlier import earlier_runs
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.manifest import new_manifest
@@ -69,6 +70,8 @@ class Plan:
     block_size, bytes_per_query : queries scored together, and what each takes.
     block_bytes : what a block takes, with what the backend pads it by.
     graph_bytes : size of the store (estimated for an edge list).
+    build_temporary_bytes : of an edge list, most bytes of the temporary files that building its graph takes; 0 where
+        its edges fit into memory, None for a store.
     peak_memory_bytes : estimate: graph + block + parts + interpreter.
     largest_output_rows : queries · top-k, or what fewer nodes or hits there are.
     products : with ``--method ppr`` products with the graph that a query takes at most; else None.
@@ -99,6 +102,7 @@ class Plan:
     block_bytes: int
     memory_budget_bytes: int
     graph_bytes: int
+    build_temporary_bytes: int | None
     peak_memory_bytes: int
     largest_output_rows: int
     products: int | None
@@ -210,6 +214,7 @@ def run_plan(
         block_bytes=needs.block_bytes(width),
         memory_budget_bytes=budget,
         graph_bytes=size.bytes,
+        build_temporary_bytes=size.temporary_bytes,
         peak_memory_bytes=size.bytes
         + needs.block_bytes(min(width, max(query_count, 1)))
         + part_rows * CANDIDATE_BYTES
@@ -231,6 +236,7 @@ class _GraphSize:
     nodes_of_type: dict[str, int] | None
     eligible: int | None
     weighted: bool
+    temporary_bytes: int | None = None
 
 
 def _graph_size(graph: Any, *, nodes: Any, options: ScoreOptions) -> _GraphSize:
@@ -250,7 +256,7 @@ def _graph_size(graph: Any, *, nodes: Any, options: ScoreOptions) -> _GraphSize:
         for _ in table.batches([options.src_column]):
             pass
     rows = sum(record.rows for record in table.records)
-    weighted = table.filled_parts[0].type_of(options.weight_column) is not None
+    space = BuildSpace.of(table, edge_columns(options), options.memory_limit)
     listed = 0
     types: dict[str, int] | None = None
     if nodes is not None and options.all_nodes is not None:
@@ -264,7 +270,8 @@ def _graph_size(graph: Any, *, nodes: Any, options: ScoreOptions) -> _GraphSize:
         listed = sum(record.rows for record in TableInput.open(nodes, what="nodes").records)
     # Every row may bring two nodes of its own; two CSRs of int32 neighbours, int64 offsets, two orders, an 8 byte id.
     most_nodes = listed + 2 * rows
-    return _GraphSize(False, most_nodes, rows, rows * 2 * 4 + most_nodes * (2 * 8 + 2 * 4 + 8), types, None, weighted)
+    size = rows * 2 * 4 + most_nodes * (2 * 8 + 2 * 4 + 8)
+    return _GraphSize(False, most_nodes, rows, size, types, None, space.weighted, space.temporary_bytes)
 
 
 def _query_size(
