@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -114,9 +115,11 @@ def test_a_job_gives_what_it_gives_without_a_gpu(gpu_device: None, tmp_path: Pat
 
 def test_a_gpu_without_vectors_has_nothing_to_do(tmp_path: Path) -> None:
     hits = pa.table({"query_id": [1], "node_id": [2], "weight": [1.0]})
-    for method in ("semantic", "fuse"):
-        options: dict[str, Any] = {"queries": hits, "method": method, "backend": "gpu", "out": tmp_path / "run"}
-        with pytest.raises(ConfigError, match=f"--method {method}, but there are no vectors"):
+    for method, flag in itertools.product(("semantic", "fuse"), ("backend", "workers")):
+        options: dict[str, Any] = {"queries": hits, "method": method, flag: "gpu", "out": tmp_path / "run"}
+        with pytest.raises(
+            ConfigError, match=f"--{flag} gpu is given with --method {method}, but there are no vectors"
+        ):
             seedrank.score(**options)
 
 
