@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import xxhash
 
 from seedrank.errors import StorageError
@@ -29,6 +31,40 @@ def storage_errors(action: str) -> Iterator[None]:
             expected="a local folder that can be written, with space left",
             fix="free space or choose another --out; finished parts are kept",
         ) from error
+
+
+@contextmanager
+def read_errors(path: Path) -> Iterator[None]:
+    """Turn errors of the operating system while a local file is read into `StorageError` (exit code 5)."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"reading {path} failed: {error.strerror or error}",
+            expected="a disk that gives back what was written",
+            fix="see what the system says of the disk, then run the same command again; finished parts are kept",
+        ) from error
+
+
+def read_fully(descriptor: int, array: npt.NDArray[Any], start: int) -> bool:
+    """Fill an array from byte `start` of a file on; False when the file ends before."""
+    view = array.view(np.uint8).data
+    done = 0
+    while done < len(view):
+        # Linux reads at most 2 GiB at a time.
+        count = os.preadv(descriptor, [view[done:]], start + done)
+        if count == 0:
+            return False
+        done += count
+    return True
+
+
+def write_fully(descriptor: int, array: npt.NDArray[Any], start: int) -> None:
+    """Write an array from byte `start` of a file on."""
+    view = array.view(np.uint8).data
+    done = 0
+    while done < len(view):
+        done += os.pwrite(descriptor, view[done:], start + done)
 
 
 def synchronise(path: Path) -> None:
