@@ -13,6 +13,7 @@ from seedrank.config.names import (
     DuplicateEdges,
     Fallback,
     Fusion,
+    GraphForm,
     Method,
     Normalization,
     NullWeight,
@@ -113,6 +114,7 @@ class ScoreKeywords(BuildKeywords, total=False):
     block_size: int | None
     threads: int | None
     memory_limit: int | str | None
+    graph_memory: GraphForm
     timeout_s: float | None
     deadline_s: float | None
     resume: Resume

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import ByteSize, Field
 
 from seedrank.config.model import OptionModel
-from seedrank.config.names import BackendName, Precision, Resume, option
+from seedrank.config.names import BackendName, GraphForm, Precision, Resume, option
 
 
 class RunOptions(OptionModel):
@@ -30,7 +30,14 @@ class RunOptions(OptionModel):
         None, ge=1, le=4096, description="Threads of the cpu backend; by default one per processor. Changes no result."
     )
     memory_limit: Annotated[ByteSize | None, option("Run", "bytes, or 12GiB")] = Field(
-        None, description="Memory that the block of scores may plan with; by default half of what is free."
+        None,
+        description="Memory that the block of scores may plan with; by default half of what is free. A graph that does "
+        "not fit beside it is streamed, and then counts.",
+    )
+    graph_memory: Annotated[GraphForm, option("Run")] = Field(
+        "auto",
+        description="Hold the graph of ppr in memory, or stream it from a file in the work folder for every step: by "
+        "default only where it does not fit. Changes no result.",
     )
     timeout_s: Annotated[float | None, option("Run", "seconds")] = Field(
         None, gt=0, le=1e9, description="End a query after this time, with what it has found until then."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ class ArrayFile:
         self._path = path
         with read_errors(path):
             self._stream = path.open("rb", buffering=0)
+        # Closed with the object, which lives as long as the job that reads it.
+        weakref.finalize(self, self._stream.close)
         try:
             version = np.lib.format.read_magic(self._stream)
             shape, _, dtype = np.lib.format.read_array_header_1_0(self._stream)

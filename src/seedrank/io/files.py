@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from seedrank.errors import StorageError
+from seedrank.errors import ResourceError, StorageError
 
 _HASH_CHUNK = 1 << 22
 
@@ -43,6 +44,22 @@ def read_errors(path: Path) -> Iterator[None]:
             f"reading {path} failed: {error.strerror or error}",
             expected="a disk that gives back what was written",
             fix="see what the system says of the disk, then run the same command again; finished parts are kept",
+        ) from error
+
+
+@contextmanager
+def mapping_errors(path: Path) -> Iterator[None]:
+    """Turn a file that the address space has no room for into `ResourceError` (exit code 4)."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOMEM:
+            raise
+        raise ResourceError(
+            f"{path} cannot be mapped: the address space has no room for it",
+            expected="a limit (ulimit -v) above the size of the graph store",
+            fix="raise the limit; limits of resident memory (control groups) do not count mapped files. --method ppr "
+            "without paths and hops can do with --graph-memory streamed",
         ) from error
 
 

@@ -40,6 +40,7 @@ from seedrank.io.files import (
     HashedFile,
     aside,
     hash_file,
+    mapping_errors,
     publish,
     remove_tree,
     storage_errors,
@@ -83,7 +84,7 @@ class GraphStore:
     def _array(self, name: str) -> npt.NDArray[Any]:
         path = self.path / f"{name}.npy"
         array: npt.NDArray[Any]
-        with _damage(path):
+        with _damage(path), mapping_errors(path):
             try:
                 array = np.load(path, mmap_mode="r", allow_pickle=False)
             except ValueError:  # an empty array cannot be mapped

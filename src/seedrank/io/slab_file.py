@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -39,8 +40,10 @@ class SlabFile:
         self.bytes_read = 0
 
     def _new_file(self) -> BinaryIO:
-        # No name: nothing is left, not even by kill -9.
-        return cast(BinaryIO, tempfile.TemporaryFile(dir=self._folder, buffering=0))
+        # No name: nothing is left, not even by kill -9. Closed with the object, which lives as long as the backend.
+        file = cast(BinaryIO, tempfile.TemporaryFile(dir=self._folder, buffering=0))  # noqa: SIM115
+        weakref.finalize(self, file.close)
+        return file
 
     @property
     def entry_bytes(self) -> int:

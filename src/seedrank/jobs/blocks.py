@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seedrank.config import ScoreOptions
-from seedrank.errors import InterruptedRunError, ResourceError
+from seedrank.errors import InputDataError, InterruptedRunError, ResourceError, StorageError
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.outcome import Outcome, Runner
 from seedrank.jobs.progress import Reporter
@@ -83,6 +83,8 @@ def score_blocks(
         The job was cancelled.
     ResourceError
         Memory does not hold a single query.
+    StorageError, InputDataError
+        A graph that is streamed cannot be read.
     """
     valid = np.flatnonzero(query_set.valid[first:last]) + first
     reporter.advance(last - first - len(valid))
@@ -114,7 +116,8 @@ def score_blocks(
 def _score_block(queries: npt.NDArray[np.int64], query_set: QuerySet, runner: Runner) -> ScoredBlock:
     try:
         return ScoredBlock(queries, runner.score(queries), None)
-    except (InterruptedRunError, MemoryError):
+    except (InterruptedRunError, MemoryError, StorageError, InputDataError):
+        # The latter two: a graph that is streamed could not be read. So it will be for the next block.
         raise
     except Exception as error:
         first, last = query_set.query_ids.take(pa.array(queries[[0, -1]])).to_pylist()
