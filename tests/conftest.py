@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fake_device import device_for_gpu, gpu_device  # noqa: F401  # fixtures
+from fake_device import cugraph_device, device_for_gpu, gpu_device  # noqa: F401  # fixtures
 
 import seedrank
 

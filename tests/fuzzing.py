@@ -3,7 +3,7 @@
 ``python tests/fuzzing.py FOLDER --inputs 500 --seed 0`` prints one JSON document: how many inputs there were, and how
 often each exit code. Every input has to end with 0, 2 or 3 within `LIMIT_S` and `LIMIT_BYTES`; where it is 3, the
 message names the file, and never is there a traceback or a control character. The first that does not is kept in
-FOLDER/input.parquet and printed with its command; if the process dies, that file is what killed it.
+FOLDER/input.parquet (or input.npy) and printed with its command; if the process dies, that file is what killed it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 
 import seedrank
 from seedrank.jobs.cli.main import run
-from seedrank.testing.odd_tables import ODD_NAMES, damaged_files, odd_files
+from seedrank.testing.odd_tables import ODD_NAMES, array_files, damaged_files, odd_files
 
 #: Seconds that an input may take.
 LIMIT_S = 20
@@ -45,7 +45,9 @@ GOOD: dict[str, pa.Table] = {
     "lists": pa.table({"query_id": QUERIES, "seeds": [[0, 1], [], None, [2, None]]}),
     "exclusions": pa.table({"query_id": QUERIES, "node_id": NODES}),
     "query_info": pa.table({"query_id": QUERIES, "text": list("abcd"), "budget": ["fast", None, "balanced", "fast"]}),
+    "vectors": pa.table({"id": NODES, "vector": pa.array([[0.0, 1], [1, 0], None, [2, 1]], pa.list_(pa.float32()))}),
 }
+QUERY_VECTORS = pa.table({"query_id": QUERIES, "vector": [[1.0, 0]] * 4})
 TYPED = GOOD["edges"].append_column("type", pa.array(["x", "y", "x", None, "y", "x"]).dictionary_encode())
 
 
@@ -55,9 +57,13 @@ class Hung(BaseException):
 
 def commands(folder: Path, role: str) -> list[list[str]]:
     """What an input of a role is given to: commands with the options that read most of it."""
-    file, out = str(folder / "input.parquet"), ["--out", str(folder / "out"), "--overwrite"]
+    file = str(folder / ("input.npy" if role == "arrays" else "input.parquet"))
+    out = ["--out", str(folder / "out"), "--overwrite"]
     score = ["score", "--backend", "scipy", "--max-iterations", "3", "--tolerance", "0", *out]
-    graph, hits, edges = (str(folder / name) for name in ("graph", "hits.parquet", "edges.parquet"))
+    names = ("graph", "hits.parquet", "edges.parquet", "vectors.parquet", "queries.parquet", "ids.parquet")
+    graph, hits, edges, nodes, vectors, ids = (str(folder / name) for name in names)
+    by_id = ["--vector-query-column", "id"]
+    search = ["--method", "fuse", "--query-vectors", vectors, *out]
     odd = ODD_NAMES[-2]
     return {
         "edges": [
@@ -80,6 +86,20 @@ def commands(folder: Path, role: str) -> list[list[str]]:
         "query_info": [
             [*score, graph, "--queries", hits, "--method", "auto", "--source-role", "a=dense", "--query-info", file],
             ["check", graph, "--queries", hits, "--query-info", file],
+            [*score, graph, "--queries", hits, "--query-info", file],
+            ["plan", graph, "--queries", hits, "--method", "auto", "--source-role", "a=dense", "--query-info", file],
+        ],
+        "vectors": [
+            ["score", *search, "--node-vectors", file],
+            ["score", graph, *search, "--node-vectors", file, "--queries", hits],
+            ["check", graph, "--node-vectors", file, "--query-vectors", vectors],
+            ["check", graph, "--node-vectors", nodes, "--query-vectors", file, *by_id],
+            ["plan", graph, "--node-vectors", file, "--query-vectors", vectors],
+        ],
+        "arrays": [
+            ["score", *search, "--node-vectors", file, "--node-vectors", ids],
+            ["check", graph, "--node-vectors", file, "--node-vectors", ids, "--query-vectors", vectors],
+            ["check", graph, "--node-vectors", nodes, "--query-vectors", file, "--query-vectors", ids, *by_id],
         ],
         "lists": [[*score, graph, "--queries", file], ["score", "--method", "fuse", "--queries", file, *out]],
         "exclusions": [
@@ -92,7 +112,9 @@ def commands(folder: Path, role: str) -> list[list[str]]:
 @st.composite
 def inputs(draw: st.DrawFn) -> tuple[str, int, bytes]:
     """A role, the number of a command, and the bytes of a file."""
-    role = draw(st.sampled_from(sorted(GOOD)))
+    role = draw(st.sampled_from([*sorted(GOOD), "arrays"]))
+    if role == "arrays":
+        return role, draw(st.integers(0, 4)), draw(array_files())
     good = TYPED if role == "edges" and draw(st.booleans()) else GOOD[role]
     data = draw(st.one_of(odd_files(role), damaged_files(good)))
     return role, draw(st.integers(0, 4)), data
@@ -117,7 +139,7 @@ def complaint(code: int, err: str) -> str:
         return f"exit code {code}"
     if "Traceback" in err:
         return "a traceback"
-    if code == 3 and "input.parquet" not in err:
+    if code == 3 and not re.search(r"input\.(parquet|npy)", err):
         return "the message does not name the file"
     if code and not ("error: " in err and "expected: " in err and "fix: " in err):
         return "the message lacks a part"
@@ -134,8 +156,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     folder: Path = chosen.folder
-    for name in ("edges", "hits"):
-        pq.write_table(GOOD[name], folder / f"{name}.parquet")
+    others = {"queries": QUERY_VECTORS, "ids": pa.table({"id": range(6)})}
+    for name, table in {**GOOD, **others}.items():
+        pq.write_table(table, folder / f"{name}.parquet")
     seedrank.build(folder / "edges.parquet", nodes=GOOD["nodes"], out=folder / "graph", overwrite=True)
 
     def late(*_: Any) -> None:
@@ -161,7 +184,7 @@ def main() -> None:
         possible = commands(folder, role)
         arguments = possible[number % len(possible)]
         shutil.rmtree(folder / "out", ignore_errors=True)
-        (folder / "input.parquet").write_bytes(data)
+        (folder / ("input.npy" if role == "arrays" else "input.parquet")).write_bytes(data)
         (folder / "command.json").write_text(json.dumps(arguments), encoding="utf-8")
         since = time.perf_counter()
         try:

@@ -25,7 +25,8 @@ from graphs import SHARED, load_graph, make_queries
 from measure import write_results
 from own import Kernels
 
-from seedrank.kernels.backend import Backend, create_backend
+from seedrank.kernels.backend import Backend
+from seedrank.kernels.backends import create_backend
 from seedrank.kernels.ppr import personalized_pagerank
 
 WIDTHS = (8, 16, 32, 64)

@@ -39,6 +39,7 @@ class BuildKeywords(TypedDict, total=False):
     duplicate_edges: DuplicateEdges
     null_weight: NullWeight
     on_bad_rows: BadRows
+    memory_limit: int | str | None
     overwrite: bool
     work_dir: str | None
 
@@ -113,10 +114,10 @@ class ScoreKeywords(BuildKeywords, total=False):
     precision: Precision
     block_size: int | None
     threads: int | None
-    memory_limit: int | str | None
     graph_memory: GraphForm
     timeout_s: float | None
     deadline_s: float | None
     resume: Resume
+    parts: str | None
     metrics_file: str | None
     strict: bool

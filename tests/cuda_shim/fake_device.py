@@ -1,4 +1,4 @@
-"""Fixtures that give tests a GPU: the one of the machine where CuPy can use it, else the stand-in for CuPy."""
+"""Fixtures that give tests a GPU, and cuGraph: those of the machine where they work, else their stand-ins."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from types import ModuleType
 import pytest
 import shim
 
-from seedrank.kernels._gpu.probe import probe_device
+from seedrank.kernels._gpu.probe import probe_cugraph, probe_device
 
-FAKE = Path(__file__).parents[1] / "fake_cupy"
+TESTS = Path(__file__).parents[1]
+FAKE = TESTS / "fake_cupy"
+FAKE_CUGRAPH = TESTS / "fake_pylibcugraph"
 _modules: dict[str, ModuleType] = {}
 
 
@@ -34,16 +36,35 @@ def gpu_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(FAKE)
     paths = [str(FAKE), *filter(None, [os.environ.get("PYTHONPATH")])]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
-    sys.modules.update(_modules)
+    sys.modules.update({name: module for name, module in _modules.items() if name.split(".")[0] == "cupy"})
     importlib.import_module("cupy")
     yield
     for name in _cupy_modules():
         _modules[name] = sys.modules.pop(name)
 
 
+@pytest.fixture
+def cugraph_device(gpu_device: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Make ``--backend cugraph`` work in this process and its children."""
+    if probe_cugraph().usable:
+        yield
+        return
+    if not importlib.import_module("cupy").__version__.endswith("fake"):
+        pytest.skip("there is a GPU here, but no cuGraph")
+    monkeypatch.syspath_prepend(FAKE_CUGRAPH)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(FAKE_CUGRAPH), os.environ["PYTHONPATH"]]))
+    name = "pylibcugraph"
+    sys.modules.update({name: _modules[name]} if name in _modules else {})
+    _modules[name] = importlib.import_module(name)
+    yield
+    del sys.modules[name]
+
+
 @pytest.fixture(autouse=True)
 def device_for_gpu(request: pytest.FixtureRequest) -> None:
-    """Give a device to every test that has ``gpu`` among its parameters."""
+    """Give a device to every test that has ``gpu`` or ``cugraph`` among its parameters."""
     parameters = getattr(request.node, "callspec", None)
-    if parameters and any(isinstance(value, str) and value == "gpu" for value in parameters.params.values()):
-        request.getfixturevalue("gpu_device")
+    named = {value for value in parameters.params.values() if isinstance(value, str)} if parameters else set()
+    for name, fixture in (("gpu", "gpu_device"), ("cugraph", "cugraph_device")):
+        if name in named:
+            request.getfixturevalue(fixture)

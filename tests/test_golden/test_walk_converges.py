@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from seedrank.kernels.backend import create_backend
+from seedrank.kernels.backends import create_backend
 from seedrank.kernels.recall import RecallLimits
 from seedrank.kernels.walk import random_walk
 from seedrank.kernels.walk_graph import build_walk_graph

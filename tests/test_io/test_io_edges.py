@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from seedrank.errors import InputDataError
 from seedrank.io import ids
-from seedrank.io.edges import EdgeColumns, EdgeList, read_edges
+from seedrank.io.edge_rows import EdgeColumns
+from seedrank.io.edges import EdgeList, read_edges
 from seedrank.io.nodes import read_nodes
 
 Rows = list[tuple[Any, ...]]

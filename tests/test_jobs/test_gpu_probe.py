@@ -16,10 +16,10 @@ import pytest
 from fake_device import FAKE
 
 from seedrank.errors import ResourceError
-from seedrank.kernels import backend
+from seedrank.kernels import backends
 from seedrank.kernels._gpu import probe
 from seedrank.kernels._gpu.probe import DeviceReport, probe_device
-from seedrank.kernels.backend import resolve_backend
+from seedrank.kernels.backends import resolve_backend
 
 SOURCE = Path(__file__).parents[1] / "cuda_shim" / "fake_libcuda.c"
 
@@ -72,7 +72,7 @@ def test_drivers(code: str, driver: Path, cupy_there: None, monkeypatch: pytest.
     report = probe_device(timeout_s=1.5 if code == "driver-hang" else None)
     assert report.code == code
     assert not report.usable
-    monkeypatch.setattr(backend, "probe_device", lambda: report)
+    monkeypatch.setattr(backends, "probe_device", lambda: report)
     with pytest.raises(ResourceError) as caught:
         resolve_backend("gpu")
     assert caught.value.exit_code == 4
@@ -89,7 +89,7 @@ def test_no_driver(cupy_there: None) -> None:
 
 def test_every_failure_has_a_message_of_its_own() -> None:
     codes = {*DRIVERS, "not-installed", "import-failed", "no-driver", "toolkit-missing", "kernels-failed"}
-    codes |= {"kernels-wrong"}
+    codes |= {"kernels-wrong", "cugraph-not-installed", "cugraph-import-failed", "cugraph-failed", "cugraph-wrong"}
     problems = {DeviceReport(code, built_for=13020, driver=12040).problem for code in codes}
     assert len(problems) == len(codes)
     assert codes - {"driver-too-old"} == set(probe._MESSAGES)
@@ -168,7 +168,7 @@ def test_a_gpu_that_works(gpu_device: None) -> None:
 
 def test_asking_loads_no_cupy(gpu_device: None) -> None:
     code = (
-        "import sys; from seedrank.kernels.backend import resolve_backend; from seedrank.jobs.info import info; "
+        "import sys; from seedrank.kernels.backends import resolve_backend; from seedrank.jobs.info import info; "
         "resolve_backend('auto'); made = resolve_backend('gpu'); info(); print(made.name, 'cupy' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,7 +14,8 @@ import pytest
 
 import seedrank
 from seedrank.errors import ConfigError, InputDataError
-from seedrank.io.graphstore import GraphStore, StoredRows
+from seedrank.io.graph_files import StoredRows
+from seedrank.io.graphstore import GraphStore
 
 Write = Callable[..., Path]
 Command = Callable[..., Any]

@@ -89,7 +89,7 @@ def test_a_part_is_written_while_the_next_is_scored(tmp_path: Path, monkeypatch:
         return score_blocks(first, last, **arguments)
 
     monkeypatch.setattr(RunFolder, "write_part", slow_write)
-    monkeypatch.setattr("seedrank.jobs.score_job.score_blocks", noted)
+    monkeypatch.setattr("seedrank.jobs.part_scorer.score_blocks", noted)
     run = seedrank.score(EDGES, queries=HITS, out=tmp_path / "run", part_size=6)
     assert [record.part for record in run.manifest.parts] == [0, 1, 2, 3]
     assert run.queries.to_arrow()["query_id"].to_pylist() == list(range(20))

@@ -142,7 +142,7 @@ def test_what_readers_see_while_a_damaged_part_is_computed_again(
         assert [file.exists() for file in files_of_part(run, 2)] == [False, False]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("seedrank.jobs.score_job.score_blocks", look)
+    monkeypatch.setattr("seedrank.jobs.part_scorer.score_blocks", look)
     with pytest.raises(KeyboardInterrupt):
         again(run, store)
     ended = seedrank.open_run(run.path).manifest

@@ -255,7 +255,7 @@ class TestManifest:
         text = (run.path / "run.json").read_text(encoding="utf-8")
         manifest = RunManifest.model_validate_json(text)
         assert manifest == run.manifest
-        assert [name for name, value in manifest if value is None] == ["error", "planner_rules", "vectors"]
+        assert [name for name, value in manifest if value is None] == ["error", "planner_rules", "vectors", "range"]
         assert (manifest.schema_version, manifest.state, manifest.part_size) == (1, "finished", 2)
         assert manifest.seedrank_version == seedrank.__version__
         assert manifest.started_at <= str(manifest.finished_at)

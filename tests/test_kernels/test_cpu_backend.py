@@ -20,7 +20,8 @@ from seedrank.kernels import cpu_backend
 from seedrank.kernels._cpu.row_order import CHUNK_COST
 from seedrank.kernels.adjacency import build_adjacency
 from seedrank.kernels.arrays import Precision
-from seedrank.kernels.backend import Backend, QueryBlock, StepReport, create_backend
+from seedrank.kernels.backend import Backend, QueryBlock, StepReport
+from seedrank.kernels.backends import create_backend
 from seedrank.kernels.cpu_backend import CpuBackend
 from seedrank.kernels.ppr import BlockResult, personalized_pagerank
 from seedrank.kernels.relaxation import Relaxation

@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from seedrank.errors import ResourceError
+from seedrank.errors import KernelError, ResourceError
 from seedrank.kernels.arrays import Precision
-from seedrank.kernels.backend import Backend, SummingBackend, create_backend
+from seedrank.kernels.backend import Backend, SummingBackend
+from seedrank.kernels.backends import create_backend
 from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.kernels.topk import top_k
 from seedrank.kernels.transition import SparseRows
@@ -203,16 +204,17 @@ def test_memory_of_a_block_is_what_was_planned(stand_in: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("work", "status", "error", "message"),
+    ("work", "fault", "error", "message"),
     [
-        ("start", 2, MemoryError, "cudaError 2"),
-        ("start", 700, ResourceError, "the GPU failed: cudaError 700"),
-        ("load", 2, ResourceError, "does not fit"),
-        ("load", 700, ResourceError, "the GPU failed: cudaError 700"),
+        ("start", "memory:2", MemoryError, "cudaError 2"),
+        ("start", "memory:700", ResourceError, "cannot use it any more: cudaError 700"),
+        ("start", "launch:9", KernelError, "refused a call: cudaError 9"),
+        ("load", "memory:2", ResourceError, "does not fit"),
+        ("load", "memory:700", ResourceError, "cannot use it any more: cudaError 700"),
     ],
 )
 def test_errors_of_the_driver_are_told_apart(
-    stand_in: Any, monkeypatch: pytest.MonkeyPatch, work: str, status: int, error: type[Exception], message: str
+    stand_in: Any, monkeypatch: pytest.MonkeyPatch, work: str, fault: str, error: type[Exception], message: str
 ) -> None:
     graph = some_graph()
     backend = loaded(graph)
@@ -221,7 +223,7 @@ def test_errors_of_the_driver_are_told_apart(
         backend.start(query_block(graph.seeds([{0: 1.0}]), 0, 1), restart=0.5)
 
     works: dict[str, Callable[[], Any]] = {"load": lambda: loaded(graph), "start": start}
-    monkeypatch.setenv("FAKE_CUPY_FAULT", f"memory:{status}")
+    monkeypatch.setenv("FAKE_CUPY_FAULT", fault)
     with pytest.raises(error, match=message):
         works[work]()
     monkeypatch.delenv("FAKE_CUPY_FAULT")

@@ -9,7 +9,8 @@ import pytest
 
 from seedrank.errors import KernelError
 from seedrank.kernels.arrays import DanglingRule, Direction, Precision
-from seedrank.kernels.backend import StepReport, SummingBackend, create_backend
+from seedrank.kernels.backend import StepReport, SummingBackend
+from seedrank.kernels.backends import create_backend
 from seedrank.kernels.block_result import BlockResult
 from seedrank.kernels.cpu_backend import CpuBackend
 from seedrank.kernels.ppr import personalized_pagerank

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seedrank.kernels.arrays import Int32Array, Precision
-from seedrank.kernels.backend import QueryBlock, create_backend
+from seedrank.kernels.backend import QueryBlock
+from seedrank.kernels.backends import create_backend
 from seedrank.kernels.block_result import BlockResult
 from seedrank.kernels.cpu_backend import CpuBackend
 from seedrank.kernels.ppr import personalized_pagerank

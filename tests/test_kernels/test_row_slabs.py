@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seedrank.errors import ResourceError
-from seedrank.kernels.backend import create_backend
+from seedrank.kernels.backends import create_backend
 from seedrank.kernels.block_size import choose_block_size
 from seedrank.kernels.column_sums import column_sums
 from seedrank.kernels.row_slabs import INDEX_LIMIT, RowSlabs, plan_rows

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seedrank.kernels.backend import create_backend
+from seedrank.kernels.backends import create_backend
 from seedrank.kernels.block_result import CERTIFICATES, BlockResult
 from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.kernels.relaxation import Relaxation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import ByteSize, Field
 
 from seedrank.config.model import OptionModel
 from seedrank.config.names import BadRows, DuplicateEdges, NullWeight, option
@@ -33,6 +33,12 @@ class BuildOptions(OptionModel):
         "error",
         description="Rows with a null endpoint or a NaN, infinite or negative weight: refuse the input, or drop "
         "and count them.",
+    )
+    memory_limit: Annotated[ByteSize | None, option("Run", "bytes, or 12GiB")] = Field(
+        None,
+        description="Memory that the edges of a graph being built, or the block of scores, may plan with; by default "
+        "half of what is free. Edges that need more go through temporary files; a graph that does not fit beside its "
+        "block is streamed, and then counts.",
     )
     overwrite: Annotated[bool, option("Run")] = Field(
         False, description="Replace an earlier result at the output path (never anything else)."

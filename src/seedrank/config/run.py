@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import ByteSize, Field
+from pydantic import Field, field_validator
 
 from seedrank.config.model import OptionModel
 from seedrank.config.names import BackendName, GraphForm, Precision, Resume, option
+from seedrank.part_span import PartSpan, parse_part_span
 
 
 class RunOptions(OptionModel):
@@ -29,11 +30,6 @@ class RunOptions(OptionModel):
     threads: Annotated[int | None, option("Run")] = Field(
         None, ge=1, le=4096, description="Threads of the cpu backend; by default one per processor. Changes no result."
     )
-    memory_limit: Annotated[ByteSize | None, option("Run", "bytes, or 12GiB")] = Field(
-        None,
-        description="Memory that the block of scores may plan with; by default half of what is free. A graph that does "
-        "not fit beside it is streamed, and then counts.",
-    )
     graph_memory: Annotated[GraphForm, option("Run")] = Field(
         "auto",
         description="Hold the graph of ppr in memory, or stream it from a file in the work folder for every step: by "
@@ -50,6 +46,11 @@ class RunOptions(OptionModel):
         description="What parts at the output path mean: go on with their run, if it is the same one (auto), or refuse "
         "the folder unless --overwrite is given (never).",
     )
+    parts: Annotated[str | None, option("Run", "A:B")] = Field(
+        None,
+        description="Compute only the parts A to B - 1, counted from 0 (also A:, :B, A): on any machine, several at a "
+        "time in one run folder. The same command without it joins them and computes what is missing.",
+    )
     metrics_file: Annotated[str | None, option("Run", "path")] = Field(
         None,
         description="File for metrics in the text format of Prometheus, rewritten after every part.",
@@ -57,3 +58,13 @@ class RunOptions(OptionModel):
     strict: Annotated[bool, option("Run")] = Field(
         False, description="Exit with 6 when any query ends with a status other than ok."
     )
+
+    @field_validator("parts")
+    @classmethod
+    def _a_range_of_parts(cls, value: str | None) -> str | None:
+        return None if value is None else str(parse_part_span(value))
+
+    @property
+    def part_span(self) -> PartSpan | None:
+        """The parts to compute; None for all of them, as one run."""
+        return None if self.parts is None else parse_part_span(self.parts)

@@ -68,7 +68,7 @@ def has_column(table: TableInput, role: str, name: str, *, explicit: bool) -> bo
     if explicit and not having:
         names = parts[0].column_names
         raise InputDataError(
-            f"{table.what}: {_files(parts)} has no column {name!r}{_suggestion(name, names)}",
+            f"{table.what}: {files_of(table)} has no column {name!r}{_suggestion(name, names)}",
             expected=f"the {role} column that was named; found {_listed(names)}",
             fix=f"correct the name{_by_option(table, role)}, or leave the {role} column out",
         )
@@ -162,6 +162,13 @@ def null_rows(array: pa.Array) -> npt.NDArray[np.bool_]:
     return np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
+def files_of(table: TableInput) -> str:
+    """Name the first of the files with rows, of which all or none are spoken of."""
+    parts = table.filled_parts
+    others = f", as {len(parts) - 1} further files," if len(parts) > 1 else ""
+    return f"{parts[0].uri}{others}"
+
+
 def _quote(value: pa.Scalar) -> str:
     try:
         return _shortened(value.as_py())
@@ -182,12 +189,6 @@ def _by_option(table: TableInput, role: str) -> str:
 def _suggestion(name: str, names: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
-
-
-def _files(parts: Sequence[InputPart]) -> str:
-    """Name the first of some files, none of which has what is missing."""
-    others = f", as {len(parts) - 1} further files," if len(parts) > 1 else ""
-    return f"{parts[0].uri}{others}"
 
 
 def _listed(names: Sequence[str]) -> str:

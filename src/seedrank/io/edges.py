@@ -2,51 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+import math
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from seedrank.errors import InputDataError
-from seedrank.io.columns import (
-    bad_rows,
-    has_column,
-    id_type_of,
-    null_rows,
-    numbers_of,
-    require_column,
-)
-from seedrank.io.ids import IdEncoder, common_id_type
-from seedrank.io.names import NameEncoder, check_name_type
+from seedrank.io.edge_rows import BadRows, EdgeColumns, NullWeight
+from seedrank.io.encoded_edges import EncodedEdges, encode_edges
 from seedrank.io.nodes import NodeTable
 from seedrank.io.records import InputFileRecord
-from seedrank.io.tables import Batch, TableInput, TableSource
-
-NullWeight = Literal["error", "drop", "one"]
-BadRows = Literal["error", "drop"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class EdgeColumns:
-    """Column names of an edge list.
-
-    Parameters
-    ----------
-    src, dst : str
-        Endpoints; must be there.
-    weight, type : str
-        Optional: if no file has the column, the graph is unweighted or untyped.
-    explicit : frozenset of str
-        The roles (``"weight"``, ``"type"``) that the user named; a named column must be there.
-    """
-
-    src: str = "src"
-    dst: str = "dst"
-    weight: str = "weight"
-    type: str = "type"
-    explicit: frozenset[str] = field(default_factory=frozenset)
+from seedrank.io.spill import Spill
+from seedrank.io.tables import TableInput, TableSource
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,108 +91,29 @@ def read_edges(
         Missing columns, a weight or type column in some files only, ids that cannot be compared, bad rows, a
         sum of weights that is not finite, more than 2^31 - 1 nodes.
     """
-    columns = columns or EdgeColumns()
-    table = TableInput.open(source, what="edges")
-    require_column(table, "source node", columns.src)
-    require_column(table, "destination node", columns.dst)
-    weighted = has_column(table, "weight", columns.weight, explicit="weight" in columns.explicit)
-    typed = has_column(table, "edge type", columns.type, explicit="type" in columns.explicit)
-    if typed:
-        check_name_type(table, "edge type", columns.type)
-    id_type = id_type_of(table, columns.src, columns.dst)
-    if nodes is not None:
-        first = table.filled_parts[0].place(columns.src)
-        id_type = common_id_type([(id_type, first), (nodes.ids.type, nodes.place)])
-
-    encoder = IdEncoder(id_type, columns=2, what="node ids")
-    types = NameEncoder()
-    weights: list[npt.NDArray[np.float64]] = []
-    total = 0.0
-    rows = dropped = zeros = 0
-    wanted = [columns.src, columns.dst]
-    wanted += [columns.weight] if weighted else []
-    wanted += [columns.type] if typed else []
-    if nodes is not None:
-        encoder.include(nodes.ids)
-    for batch in table.batches(wanted):
-        rows += batch.table.num_rows
-        clean, weight, lost = _clean(batch, columns, weighted, null_weight, on_bad_rows)
-        dropped += lost
-        if weight is not None:
-            without_edge = weight == 0
-            if without_edge.any():
-                unlinked = clean.filter(pa.array(without_edge))
-                encoder.include(unlinked.column(columns.src), unlinked.column(columns.dst))
-                zeros += unlinked.num_rows
-                clean, weight = clean.filter(pa.array(~without_edge)), weight[~without_edge]
-            with np.errstate(over="ignore"):
-                total += float(weight.sum())
-            weights.append(weight)
-        encoder.append(clean.column(columns.src), clean.column(columns.dst))
-        if typed:
-            types.append(clean.column(columns.type))
-    if not np.isfinite(total):
-        raise InputDataError(
-            f"edges: the sum of all weights in column {columns.weight!r} is not a finite number",
-            expected="weights whose sum fits a float64 (about 1.8e308)",
-            fix="divide all weights by one constant; only their ratios matter",
-        )
-    (source_ranks, target_ranks), ids = encoder.finish()
-    codes, names = types.finish() if typed else (None, ())
-    # Arrow keeps what the batches took for batches to come; there are none.
-    pa.default_memory_pool().release_unused()
-    return EdgeList(
-        ids=ids,
-        source=source_ranks,
-        target=target_ranks,
-        weight=np.concatenate(weights or [np.empty(0)]) if weighted else None,
-        edge_type=codes,
-        type_names=names,
-        rows=rows,
-        dropped_rows=dropped,
-        zero_weight_rows=zeros,
-        records=table.records,
+    encoded = encode_edges(
+        TableInput.open(source, what="edges"),
+        columns or EdgeColumns(),
+        null_weight=null_weight,
+        on_bad_rows=on_bad_rows,
+        nodes=nodes,
+        spill=Spill(Path(), memory=math.inf),  # nothing goes to files
     )
+    return edge_list_of(encoded)
 
 
-def _clean(
-    batch: Batch, columns: EdgeColumns, weighted: bool, null_weight: NullWeight, on_bad_rows: BadRows
-) -> tuple[pa.RecordBatch, npt.NDArray[np.float64] | None, int]:
-    """Judge one batch; returns its good rows, their weights and the number of rows left out."""
-    show = batch.table.schema.names
-    bad = np.zeros(batch.table.num_rows, np.bool_)
-    for column in (columns.src, columns.dst):
-        missing = null_rows(batch.table.column(column))
-        if on_bad_rows == "error" and missing.any():
-            raise InputDataError(
-                bad_rows(batch, missing, column, "is null", show=show),
-                expected="two endpoints in every row",
-                fix="remove these rows, or have them dropped and counted (--on-bad-rows drop)",
-            )
-        bad |= missing
-    weight = None
-    if weighted:
-        array = numbers_of(batch.table.column(columns.weight), batch.part.place(columns.weight))
-        missing = null_rows(array) & ~bad
-        if null_weight == "error" and missing.any():
-            raise InputDataError(
-                bad_rows(batch, missing, columns.weight, "is null", show=show),
-                expected="a weight in every row",
-                fix="write the weights, or say what null means (--null-weight drop: no row, one: weight 1)",
-            )
-        # A row whose null weight is to be dropped is marked by `missing`; the filled value is never seen.
-        weight = np.asarray(array.fill_null(1.0).to_numpy(zero_copy_only=False))
-        impossible = ~((weight >= 0) & np.isfinite(weight)) & ~bad
-        if on_bad_rows == "error" and impossible.any():
-            raise InputDataError(
-                bad_rows(batch, impossible, columns.weight, "is negative, NaN or infinite", show=show),
-                expected="weights that are finite and not negative",
-                fix="correct these rows, or have them dropped and counted (--on-bad-rows drop)",
-            )
-        bad |= impossible
-        if null_weight == "drop":
-            bad |= missing
-    lost = int(np.count_nonzero(bad))
-    if not lost:
-        return batch.table, weight, 0
-    return batch.table.filter(pa.array(~bad)), None if weight is None else weight[~bad], lost
+def edge_list_of(encoded: EncodedEdges) -> EdgeList:
+    """Bring a whole edge list into memory; uses the encoded one up."""
+    source, target, weight, edge_type = encoded.in_memory()
+    return EdgeList(
+        ids=encoded.ids,
+        source=source,
+        target=target,
+        weight=weight,
+        edge_type=edge_type,
+        type_names=encoded.type_names,
+        rows=encoded.rows,
+        dropped_rows=encoded.dropped_rows,
+        zero_weight_rows=encoded.zero_weight_rows,
+        records=encoded.records,
+    )

@@ -5,26 +5,24 @@ time to time, and of the values only the distinct ones stay. `OffsetEncoder` ser
 the usual case of generated ids: it keeps 32-bit distances and ranks them with one table instead of a hash
 map.
 
-Both return positions among the sorted distinct values; nulls become -1.
+Both number by position among the sorted distinct values; nulls become -1. What grows with the rows, the codes, is
+kept in sequences that the caller may have in files (`seedrank.io.spill`).
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Codes = npt.NDArray[np.int32]
+from seedrank.io.code_chunks import CodeChunks, CodeList, Codes, Encoded, MakeChunks, in_threads, look_up
+
 _Place = tuple[int, int]  # column, number of the chunk
-_ArgumentT = TypeVar("_ArgumentT")
-_ResultT = TypeVar("_ResultT")
 
 # Rows wait until they take this many bytes: each dictionary has most of the frequent ids again, so few are better.
 GROUP_BYTES = 128 << 20
@@ -47,12 +45,14 @@ class HashEncoder:
         Type of the distinct values; what is appended is cast to it, dictionaries through their values.
     columns : int
         Number of columns that share one numbering.
+    chunks : callable
+        Makes an empty sequence for the codes of one column.
     """
 
-    def __init__(self, value_type: pa.DataType, *, columns: int) -> None:
+    def __init__(self, value_type: pa.DataType, *, columns: int, chunks: MakeChunks = CodeList) -> None:
         self._type = value_type
         self._known = pa.array([], value_type)
-        self._codes: list[list[Codes]] = [[] for _ in range(columns)]
+        self._codes: list[CodeChunks] = [chunks() for _ in range(columns)]
         self._rows: list[list[tuple[pa.Array, _Place | None]]] = [[] for _ in range(columns)]
         self._row_bytes = 0
         self._waiting: list[tuple[pa.Array, list[_Place]]] = []
@@ -73,14 +73,14 @@ class HashEncoder:
         if self._waiting_entries >= max(len(self._known), MERGE_ENTRIES):
             self._merge()
 
-    def finish(self) -> tuple[list[Codes], pa.Array]:
-        """Return one int32 array per column and the sorted distinct values."""
+    def finish(self) -> Encoded:
+        """Number everything; nothing can be appended any more."""
         self._encode()
         self._merge()
         order = pc.sort_indices(self._known)
         rank = np.full(len(order) + 1, -1, np.int32)  # the last entry answers code -1
         rank[order.to_numpy()] = np.arange(len(order), dtype=np.int32)
-        return [_drain(chunks, rank) for chunks in self._codes], self._known.take(order)
+        return Encoded(self._codes, rank, self._known.take(order))
 
     def _place(self, column: int, codes: Codes) -> _Place:
         self._codes[column].append(codes)
@@ -89,7 +89,7 @@ class HashEncoder:
     def _encode(self) -> None:
         """Dictionary-encode the rows that wait, the columns side by side."""
         groups = [rows for rows in self._rows if rows]
-        encoded = _in_threads(self._dictionary_encode, ([array for array, _ in rows] for rows in groups))
+        encoded = in_threads(self._dictionary_encode, ([array for array, _ in rows] for rows in groups))
         for rows, chunks in zip(groups, encoded, strict=True):
             places = [place for _, place in rows]
             for place, chunk in zip(places, chunks, strict=True):
@@ -121,11 +121,13 @@ class HashEncoder:
         self._known = merged.chunk(0).dictionary
         for chunk, (_, places) in zip(merged.chunks[len(head) :], self._waiting, strict=True):
             numbers = np.append(indices_of(chunk), np.int32(-1))
-            codes = _in_threads(partial(_look_up, numbers), (self._codes[column][i] for column, i in places))
-            for (column, i), renumbered in zip(places, codes, strict=True):
-                self._codes[column][i] = renumbered
+            in_threads(partial(self._renumber, numbers), places)
         self._waiting.clear()
         self._waiting_entries = 0
+
+    def _renumber(self, numbers: Codes, place: _Place) -> None:
+        column, i = place
+        self._codes[column][i] = look_up(numbers, self._codes[column][i])
 
 
 class OffsetEncoder:
@@ -137,15 +139,18 @@ class OffsetEncoder:
         An integer type that holds every value to come.
     columns : int
         Number of columns that share one numbering.
+    chunks : callable
+        Makes an empty sequence for the distances of one column.
     """
 
-    def __init__(self, value_type: pa.DataType, *, columns: int) -> None:
+    def __init__(self, value_type: pa.DataType, *, columns: int, chunks: MakeChunks = CodeList) -> None:
         self._type = value_type
         self._base: int | None = None
         self._low = self._high = 0
         self._values = 0
-        self._offsets: list[list[Codes]] = [[] for _ in range(columns)]
-        self._noted: list[Codes] = []
+        self._make_chunks = chunks
+        self._offsets: list[CodeChunks] = [chunks() for _ in range(columns)]
+        self._noted = chunks()
 
     def append(self, arrays: Sequence[pa.Array], *, keep: bool) -> bool:
         """Take one batch like `HashEncoder.append`; False, and nothing taken, if an id is out of reach."""
@@ -178,26 +183,30 @@ class OffsetEncoder:
             for chunks in self._offsets:
                 chunks[position] = _NO_CODES
             encoder.append(rows, keep=True)
+        for chunks in self._offsets:
+            chunks.clear()
 
-    def finish(self) -> tuple[list[Codes], pa.Array]:
-        """Return one int32 array per column and the sorted distinct values."""
+    def finish(self) -> Encoded:
+        """Number everything; nothing can be appended any more."""
         span = self._high - self._low + 1
         if self._base is None or span > min(max(self._values, TABLE_ENTRIES), MAX_TABLE_ENTRIES):
-            encoder = HashEncoder(self._type, columns=len(self._offsets))
+            encoder = HashEncoder(self._type, columns=len(self._offsets), chunks=self._make_chunks)
             self.move_to(encoder)
             return encoder.finish()
         # Entry i stands for the id low + i; one entry more, addressed as -1, swallows the nulls.
         present = np.zeros(span + 1, np.bool_)
         mark = partial(_mark_present, present, np.int32(self._low - self._base))
-        _in_threads(mark, itertools.chain(self._noted, *self._offsets))
+        columns = (self._noted, *self._offsets)
+        in_threads(mark, [(chunks, i) for chunks in columns for i in range(len(chunks))])
         present[-1] = False
-        rank = np.cumsum(present, dtype=np.int32) - np.int32(1)
+        rank = np.cumsum(present, dtype=np.int32)
+        rank -= np.int32(1)
         rank[-1] = -1
         distance = np.flatnonzero(present).astype(np.uint64)
         # Two's complement arithmetic is exact for every 64-bit type, signed or not.
         ids = distance + np.uint64(self._low % (1 << 64))
         values = ids.view(np.int64) if pa.types.is_signed_integer(self._type) else ids
-        return [_drain(chunks, rank) for chunks in self._offsets], pa.array(values).cast(self._type)
+        return Encoded(self._offsets, rank, pa.array(values).cast(self._type))
 
     def _distance(self, array: pa.Array) -> Codes:
         if self._base is None:  # only nulls so far
@@ -245,37 +254,12 @@ def _wide(dtype: np.dtype[Any]) -> type[np.int64 | np.uint64]:
     return np.uint64 if dtype.kind == "u" else np.int64
 
 
-def _look_up(table: Codes, codes: Codes) -> Codes:
-    # wrap: code -1 is the last entry of the table; several times faster than indexing.
-    return np.take(table, codes, mode="wrap")
-
-
-def _mark_present(present: npt.NDArray[np.bool_], shift: np.int32, offsets: Codes) -> None:
-    """Turn distances from the base into positions of the table, in place, and mark these. Threads write only True."""
+def _mark_present(present: npt.NDArray[np.bool_], shift: np.int32, place: tuple[CodeChunks, int]) -> None:
+    """Turn distances from the base into positions of the table and mark these. Threads write only True."""
+    chunks, i = place
+    offsets = chunks[i]
     nulls = offsets == _NULL_OFFSET
     offsets -= shift
     offsets[nulls] = -1
     present[offsets.astype(np.intp)] = True
-
-
-def _drain(chunks: list[Codes], table: Codes) -> Codes:
-    """Map the chunks through a table into one array, releasing each chunk as soon as it is copied."""
-    ends = np.cumsum([len(codes) for codes in chunks], dtype=np.int64)
-    result = np.empty(ends[-1] if len(ends) else 0, np.int32)
-
-    def drain(position: int) -> None:
-        codes, end = chunks[position], ends[position]
-        np.take(table, codes, mode="wrap", out=result[end - len(codes) : end])
-        chunks[position] = _NO_CODES
-
-    _in_threads(drain, range(len(chunks)))
-    return result
-
-
-def _in_threads(function: Callable[[_ArgumentT], _ResultT], arguments: Iterable[_ArgumentT]) -> list[_ResultT]:
-    """``map`` on as many threads as Arrow uses; for work that releases the interpreter's lock."""
-    given = list(arguments)
-    if len(given) < 2:  # a thread would take longer to start than most work does
-        return [function(argument) for argument in given]
-    with ThreadPoolExecutor(pa.cpu_count()) as pool:
-        return list(pool.map(function, given))
+    chunks[i] = offsets

@@ -18,13 +18,11 @@ attributes alone: two builds of the same rows in any order give the same bytes b
 from __future__ import annotations
 
 import glob
-import io
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -37,7 +35,6 @@ import xxhash
 
 from seedrank.errors import ConfigError, InputDataError
 from seedrank.io.files import (
-    HashedFile,
     aside,
     hash_file,
     mapping_errors,
@@ -47,23 +44,9 @@ from seedrank.io.files import (
     write_text_atomically,
 )
 from seedrank.io.graph_facts import FACTS_FILE, FORMAT_VERSION, parse_graph_facts
+from seedrank.io.graph_files import RowStream, StoredRows, write_graph_files
 from seedrank.io.records import GraphFacts, StoredFile
 from seedrank.io.soundness import refuse_unsound_numbering, refuse_unsound_rows
-
-_WRITE_THREADS = 4
-_WRITE_CHUNK = 1 << 22  # hashed and written while it is in the cache
-
-_Write = Callable[[HashedFile, Any], None]
-
-
-@dataclass(frozen=True)
-class StoredRows:
-    """One CSR of the store; see the module's docstring for dtypes and shapes."""
-
-    offsets: npt.NDArray[np.int64]
-    neighbors: npt.NDArray[np.int32]
-    weights: npt.NDArray[np.float64] | None
-    types: npt.NDArray[Any] | None
 
 
 @dataclass(frozen=True)
@@ -186,7 +169,7 @@ def write_graph_store(
     ids: pa.Array,
     order: npt.NDArray[np.int32],
     inverse_order: npt.NDArray[np.int32],
-    rows: Mapping[str, StoredRows],
+    rows: Mapping[str, StoredRows | RowStream],
     attributes: pa.Table | None,
     facts: Mapping[str, Any],
     overwrite: bool,
@@ -198,7 +181,7 @@ def write_graph_store(
     path : final folder; its parent is made when missing.
     ids : (nodes,) sorted ids.
     order, inverse_order : int32 (nodes,), the relabelling and its inverse.
-    rows : ``{"by_source": …, "by_destination": …}``.
+    rows : ``{"by_source": …, "by_destination": …}``; streams are read one after the other.
     attributes : table of ``nodes`` rows in the order of ``ids``, or None.
     facts : the fields of `GraphFacts` that are not about files.
     overwrite : whether an earlier graph store at ``path`` is replaced; anything else there is always refused.
@@ -217,7 +200,7 @@ def write_graph_store(
         remove_tree(staged)
         staged.mkdir()
         try:
-            files = _write_files(staged, ids, attributes, {"order": order, "inverse_order": inverse_order}, rows)
+            files = write_graph_files(staged, ids, attributes, {"order": order, "inverse_order": inverse_order}, rows)
             written = GraphFacts(
                 format_version=FORMAT_VERSION, files=files, fingerprint=_fingerprint(files, facts), **facts
             )
@@ -321,52 +304,6 @@ def _fingerprint(files: Mapping[str, StoredFile], facts: Mapping[str, Any]) -> s
     content |= {name: file.xxh3_128 for name, file in files.items()}
     digest.update(json.dumps(content, sort_keys=True).encode())
     return digest.hexdigest()
-
-
-def _write_files(
-    folder: Path,
-    ids: pa.Array,
-    attributes: pa.Table | None,
-    arrays: Mapping[str, npt.NDArray[Any]],
-    rows: Mapping[str, StoredRows],
-) -> dict[str, StoredFile]:
-    """Write all tables and arrays, side by side: most of the time is the device's."""
-    tables = {"ids.arrow": pa.table({"id": ids})}
-    if attributes is not None:
-        tables["node_attributes.arrow"] = attributes
-    contents: dict[str, tuple[_Write, Any]] = {name: (_write_arrow, table) for name, table in tables.items()}
-    contents |= {f"{name}.npy": (_write_npy, array) for name, array in arrays.items()}
-    for side, stored in rows.items():
-        for field in fields(stored):
-            array = getattr(stored, field.name)
-            if array is not None:
-                contents[f"{side}_{field.name}.npy"] = (_write_npy, array)
-
-    def write(name: str) -> StoredFile:
-        function, content = contents[name]
-        with HashedFile(folder / name) as file:
-            function(file, content)
-        return StoredFile(bytes=file.bytes, xxh3_128=file.xxh3_128)
-
-    names = sorted(contents)
-    with ThreadPoolExecutor(_WRITE_THREADS) as pool:
-        return dict(zip(names, pool.map(write, names), strict=True))
-
-
-def _write_npy(file: HashedFile, array: npt.NDArray[Any]) -> None:
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
-    file.write(header.getvalue())
-    content = np.ascontiguousarray(array).view(np.uint8).data
-    for start in range(0, len(content), _WRITE_CHUNK):
-        file.write(content[start : start + _WRITE_CHUNK])
-
-
-def _write_arrow(file: HashedFile, table: pa.Table) -> None:
-    # One record batch, uncompressed: the file can be mapped and a column is one contiguous array.
-    with pa.ipc.new_file(file, table.schema) as writer:
-        for batch in table.combine_chunks().to_batches():
-            writer.write_batch(batch)
 
 
 def _read_arrow(path: Path) -> pa.Table:

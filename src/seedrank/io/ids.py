@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seedrank.errors import InputDataError
+from seedrank.io.code_chunks import CodeList, Encoded, MakeChunks
 from seedrank.io.encoders import HashEncoder, OffsetEncoder
 
 # Nodes are numbered with int32.
@@ -109,16 +111,19 @@ class IdEncoder:
         Number of columns that share one numbering (2 for source and destination).
     what : str, default "ids"
         What the ids are, for messages.
+    chunks : callable, optional
+        Makes the sequences that the codes of the rows are kept in; by default lists.
     """
 
-    def __init__(self, id_type: pa.DataType, *, columns: int = 1, what: str = "ids") -> None:
+    def __init__(
+        self, id_type: pa.DataType, *, columns: int = 1, what: str = "ids", chunks: MakeChunks = CodeList
+    ) -> None:
         self._type = id_type
         self._what = what
-        self._columns = columns
         # A dictionary's 32-bit string offsets end at 2 GiB of text; the wider layout has no such limit.
         self._inner = pa.large_string() if is_string(id_type) else id_type
-        self._offsets = None if is_string(id_type) else OffsetEncoder(id_type, columns=columns)
-        self._hashes = HashEncoder(self._inner, columns=columns)
+        self._offsets = None if is_string(id_type) else OffsetEncoder(id_type, columns=columns, chunks=chunks)
+        self._hashes = HashEncoder(self._inner, columns=columns, chunks=chunks)
 
     def append(self, *arrays: pa.Array) -> None:
         """Take one batch of rows: one array per column, any of the id types; null becomes -1."""
@@ -144,7 +149,13 @@ class IdEncoder:
         InputDataError
             More than 2^31 - 1 distinct ids, or strings that are not UTF-8.
         """
-        codes, values = self._hashes.finish() if self._offsets is None else self._offsets.finish()
+        encoded = self.encode()
+        return encoded.arrays(), encoded.values
+
+    def encode(self) -> Encoded:
+        """Number everything like `finish`, but leave the codes of the rows where they are."""
+        encoded = self._hashes.finish() if self._offsets is None else self._offsets.finish()
+        values = encoded.values
         if len(values) > MAX_IDS:
             raise InputDataError(
                 f"{self._what}: {len(values):,} distinct values",
@@ -161,7 +172,7 @@ class IdEncoder:
             ) from error
         if values.type != self._type and values.nbytes <= MAX_IDS:
             values = values.cast(self._type)
-        return codes, values
+        return replace(encoded, values=values)
 
     def _take(self, arrays: Sequence[pa.Array], *, keep: bool) -> None:
         if self._offsets is not None:

@@ -48,10 +48,12 @@ class Lease:
     ----------
     objects : the prefix.
     holder : what identifies this holder among all that ever were.
+    key : the lock; of a range of parts (`seedrank.io.range_lease`) it is not that of the whole prefix.
     """
 
     objects: ObjectFolder
     holder: str = field(default_factory=lambda: uuid.uuid4().hex)
+    key: str = LOCK_KEY
 
     def check(self) -> None:
         """Look whether the prefix is still ours; to be called before every put.
@@ -61,7 +63,7 @@ class Lease:
         ConfigError
             Another run has taken it over, or somebody has removed the lock. Nothing more may be written.
         """
-        found = _parsed(self.objects.read(LOCK_KEY))
+        found = _parsed(self.objects.read(self.key))
         if found.get("holder") != self.holder:
             whom = f"{_who(found)} has taken over" if found else "somebody has removed the lock of"
             raise ConfigError(
@@ -71,14 +73,14 @@ class Lease:
             )
 
     def content(self, beat: int) -> bytes:
-        """Return what `LOCK_KEY` holds: the holder, how often it was renewed, and whom to ask about it."""
+        """Return what the lock holds: the holder, how often it was renewed, and whom to ask about it."""
         told = {"holder": self.holder, "beat": beat, "process": os.getpid(), "host": socket.gethostname()}
         return json.dumps({**told, "machine": _machine(), "began": _began(os.getpid())}).encode()
 
 
 @contextmanager
-def leased(objects: ObjectFolder) -> Iterator[Lease]:
-    """Be the only writer below a prefix for the length of a ``with`` block.
+def leased(objects: ObjectFolder, *, key: str = LOCK_KEY) -> Iterator[Lease]:
+    """Be the only writer below a prefix, or of what else a lock is about, for the length of a ``with`` block.
 
     Raises
     ------
@@ -87,7 +89,7 @@ def leased(objects: ObjectFolder) -> Iterator[Lease]:
     StorageError
         The lock could not be read or written.
     """
-    lease = Lease(objects)
+    lease = Lease(objects, key=key)
     _held.add(lease.holder)
     try:
         _acquire(lease)
@@ -105,24 +107,37 @@ def leased(objects: ObjectFolder) -> Iterator[Lease]:
         # Left behind, it holds up the next run for as long as a lease lasts.
         with suppress(SeedrankError):
             lease.check()
-            objects.remove(LOCK_KEY)
+            objects.remove(key)
         _held.discard(lease.holder)
 
 
 def _acquire(lease: Lease) -> None:
-    objects = lease.objects
-    while not objects.create(LOCK_KEY, lease.content(0)):
-        found = objects.read(LOCK_KEY)
-        if found is None or not _outlived(objects, found):
+    objects, key = lease.objects, lease.key
+    while not objects.create(key, lease.content(0)):
+        found = objects.read(key)
+        if found is None or not _outlived(objects, key, found):
             continue
-        objects.write(LOCK_KEY, lease.content(0))
+        objects.write(key, lease.content(0))
         # Of several that took it over in this moment the last one has it, and the others see that.
         retries.pause(SETTLE_S)
         lease.check()
         return
 
 
-def _outlived(objects: ObjectFolder, found: bytes) -> bool:
+def settle_lock(objects: ObjectFolder, key: str) -> None:
+    """Remove a lock that a dead process left; a living holder of it finds that out before its next put.
+
+    Raises
+    ------
+    ConfigError
+        The holder is alive.
+    """
+    found = objects.read(key)
+    if found is not None and _outlived(objects, key, found):
+        objects.remove(key)
+
+
+def _outlived(objects: ObjectFolder, key: str, found: bytes) -> bool:
     """Watch a lock until it is certain that its holder is dead; False if it was removed meanwhile.
 
     Raises
@@ -134,18 +149,19 @@ def _outlived(objects: ObjectFolder, found: bytes) -> bool:
     while (alive := _is_alive(found)) is None and time.monotonic() - seen <= LEASE_S:
         log.info("waiting_for_lock", extra={"url": objects.url, "holder": _who(_parsed(found))})
         retries.pause(LOOK_S)
-        latest = objects.read(LOCK_KEY)
+        latest = objects.read(key)
         if latest != found:
             alive = latest is not None
             break
     if alive:
         raise ConfigError(
-            f"--out {objects.url} is being written by another process, {_who(_parsed(found))}",
+            f"--out {objects.url} is being written by another process, {_who(_parsed(found))}"
+            + ("" if key == LOCK_KEY else f" ({key})"),
             expected="one run at a time for an output prefix",
             fix="wait for it to end or end it, then run the same command again; or choose another --out",
         )
     log.info("lock_of_dead_process", extra={"url": objects.url, "holder": _who(_parsed(found))})
-    return objects.read(LOCK_KEY) == found
+    return objects.read(key) == found
 
 
 def _beat(lease: Lease, stopped: threading.Event) -> None:
@@ -155,7 +171,7 @@ def _beat(lease: Lease, stopped: threading.Event) -> None:
         beat += 1
         try:
             lease.check()
-            lease.objects.write(LOCK_KEY, lease.content(beat))
+            lease.objects.write(lease.key, lease.content(beat))
         except ConfigError:
             return  # the run finds out before its next put
         except SeedrankError as error:

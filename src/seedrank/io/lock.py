@@ -8,7 +8,7 @@ import logging
 import os
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -22,8 +22,8 @@ _NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOL
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Be the only writer of an output folder for the length of a ``with`` block.
+def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
+    """Be the only writer of an output folder for the length of a ``with`` block, or one of several that agree.
 
     The lock is ``flock`` on the file ``.NAME.lock`` beside the folder, so that the folder holds nothing foreign and may
     be moved aside meanwhile. A folder that cannot be moved (a mount point, or one whose parent may not be written) is
@@ -32,6 +32,7 @@ def locked(path: Path) -> Iterator[None]:
     Parameters
     ----------
     path : the output folder; it need not exist, its parent is made.
+    shared : whether others that say so, too, may write at the same time; they leave the file where it is.
 
     Raises
     ------
@@ -40,16 +41,24 @@ def locked(path: Path) -> Iterator[None]:
     StorageError
         The lock file could not be made.
     """
+
+    def refused(holder: str) -> ConfigError:
+        return ConfigError(
+            f"--out {path} is being written by another process{holder}",
+            expected="one run at a time for an output folder" + (", or only ranges of one (--parts)" if shared else ""),
+            fix="wait for it to end or end it, then run the same command again; or choose another --out",
+        )
+
     target = Path(os.path.realpath(path))
     fixed = target.is_dir() and (target.is_mount() or not os.access(target.parent, os.W_OK))
     file = target if fixed else target.with_name(f".{target.name}.lock")
     with storage_errors(f"locking {path}"):
         file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = _acquired(file, path)
+        descriptor = acquired(file, refused, shared=shared)
     try:
         yield
     finally:
-        if not fixed:
+        if not fixed and not shared:
             with suppress(OSError):  # left behind it does no harm
                 file.unlink()  # still locked: nobody else can hold this file now
         os.close(descriptor)
@@ -74,25 +83,39 @@ def in_turn(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _acquired(file: Path, path: Path) -> int:
-    """Open and lock a file or folder at once, or refuse; returns the descriptor that holds the lock."""
+def acquired(file: Path, refused: Callable[[str], ConfigError], *, shared: bool = False) -> int:
+    """Open and lock a file or folder at once, or refuse.
+
+    Parameters
+    ----------
+    file : what is locked; made if need be.
+    refused : makes the error out of what is known of the holder, "" or ", number N on HOST".
+    shared : whether others that say so, too, may hold it at the same time.
+
+    Returns
+    -------
+    int
+        The descriptor that holds the lock until it is closed.
+
+    Raises
+    ------
+    ConfigError
+        Somebody else holds it.
+    """
+    operation = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
     while True:
         descriptor = os.open(file, os.O_RDONLY) if file.is_dir() else os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, operation)
         except BlockingIOError:
             holder = _holder(descriptor)
             os.close(descriptor)
-            raise ConfigError(
-                f"--out {path} is being written by another process{holder}",
-                expected="one run at a time for an output folder",
-                fix="wait for it to end or end it, then run the same command again; or choose another --out",
-            ) from None
+            raise refused(holder) from None
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 os.close(descriptor)
                 raise
-            log.warning("folder_not_locked", extra={"path": str(path), "reason": error.strerror})
+            log.warning("folder_not_locked", extra={"path": str(file), "reason": error.strerror})
             return descriptor
         if _is_still(file, descriptor):
             _sign(descriptor)

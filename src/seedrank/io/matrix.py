@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import tokenize
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,13 @@ MEMORY_BYTES = 64 << 20
 _CHECKED_ROWS = 1 << 14
 _SHOWN_ROWS = 5
 _SUFFIX = ".npy"
+
+#: What NumPy raises for bytes that are no array: the header is a Python literal, which can be wrong in many ways. It is
+#: short of memory only for a shape that the file does not hold, as an array that is there is mapped.
+_NO_ARRAY = (
+    *(ValueError, EOFError, SyntaxError, TypeError, LookupError),
+    *(OverflowError, MemoryError, RecursionError, tokenize.TokenError),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +124,7 @@ def read_matrix(source: Any, *, what: str, id_column: str, only_ids: bool = Fals
     if isinstance(source, (list, tuple)) and is_pair(source):
         place = f"{what} (array in memory)"
         ids, rows = _id_array(source[0], place), np.asarray(source[1])
+        _refuse_other_shapes(rows, place)
         records = [InputFileRecord(uri=place, bytes=rows.nbytes, rows=len(rows))]
     else:
         paths = list(source) if isinstance(source, (list, tuple)) else [source]
@@ -127,11 +136,12 @@ def read_matrix(source: Any, *, what: str, id_column: str, only_ids: bool = Fals
             )
         path = _local(paths[0], what)
         place, rows = str(path), _map(path)
+        _refuse_other_shapes(rows, place)
         ids_path = _ids_beside(path) if len(paths) == 1 else _local(paths[1], what)
         ids = _read_ids(ids_path, id_column)
         records = [InputFileRecord(uri=str(path), bytes=path.stat().st_size, rows=len(rows))]
         records.append(InputFileRecord(uri=str(ids_path), bytes=ids_path.stat().st_size, rows=len(ids)))
-    _check(ids, rows, place)
+    _refuse_other_lengths(ids, rows, place)
     if not only_ids:
         _refuse_infinite(rows, place)
     return Matrix(ids, rows, place, records)
@@ -166,7 +176,7 @@ def _map(path: Path) -> npt.NDArray[Any]:
         raise InputDataError(
             f"{path} cannot be read ({error.strerror or error})", expected="a .npy file", fix="check the path"
         ) from None
-    except (ValueError, EOFError) as error:
+    except _NO_ARRAY as error:
         raise InputDataError(
             f"{path} is no .npy file of numbers ({error})",
             expected="an array as numpy.save writes it",
@@ -222,13 +232,16 @@ def _checked_ids(ids: pa.Array, place: str) -> pa.Array:
     return ids.cast(kind)
 
 
-def _check(ids: pa.Array, rows: npt.NDArray[Any], place: str) -> None:
+def _refuse_other_shapes(rows: npt.NDArray[Any], place: str) -> None:
     if rows.ndim != 2 or rows.dtype.kind != "f" or rows.dtype.itemsize > 8 or (len(rows) and not rows.shape[1]):
         raise InputDataError(
             f"{place} has shape {rows.shape} and type {rows.dtype}",
             expected="two dimensions, a row for each vector, of float16, float32 or float64",
             fix="write the array as such",
         )
+
+
+def _refuse_other_lengths(ids: pa.Array, rows: npt.NDArray[Any], place: str) -> None:
     if len(ids) != len(rows):
         raise InputDataError(
             f"{place} has {len(rows)} rows, but there are {len(ids)} ids",

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seedrank.errors import InputDataError
+from seedrank.io.code_chunks import CodeList, Encoded, MakeChunks
 from seedrank.io.encoders import HashEncoder
 from seedrank.io.ids import is_string, plain_type
 from seedrank.io.tables import TableInput
@@ -16,10 +17,15 @@ class NameEncoder:
     """Number the names of a column of types or sources: strings, or integers by their decimal text.
 
     Null is a name of its own (None), and the last one.
+
+    Parameters
+    ----------
+    chunks : callable, optional
+        Makes the sequence that the codes of the rows are kept in; by default a list.
     """
 
-    def __init__(self) -> None:
-        self._hashes = HashEncoder(pa.large_string(), columns=1)
+    def __init__(self, chunks: MakeChunks = CodeList) -> None:
+        self._hashes = HashEncoder(pa.large_string(), columns=1, chunks=chunks)
         self._has_null = False
 
     def append(self, array: pa.Array) -> None:
@@ -29,10 +35,15 @@ class NameEncoder:
 
     def finish(self) -> tuple[npt.NDArray[np.int32], tuple[str | None, ...]]:
         """Return one code per row, and the names sorted by code point."""
-        (codes,), values = self._hashes.finish()
-        names: list[str | None] = values.to_pylist()
-        codes[codes < 0] = len(names)
-        return codes, tuple([*names, None] if self._has_null else names)
+        encoded, names = self.encode()
+        return encoded.arrays()[0], names
+
+    def encode(self) -> tuple[Encoded, tuple[str | None, ...]]:
+        """Number everything like `finish`, but leave the codes of the rows where they are."""
+        encoded = self._hashes.finish()
+        names: list[str | None] = encoded.values.to_pylist()
+        encoded.table[-1] = len(names)  # what code -1 becomes
+        return encoded, tuple([*names, None] if self._has_null else names)
 
 
 def name_dictionary(array: pa.Array) -> pa.Array:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from seedrank.errors import InputDataError
 from seedrank.io.columns import (
     bad_rows,
+    files_of,
     has_column,
     id_type_of,
     null_rows,
@@ -19,6 +20,7 @@ from seedrank.io.columns import (
 from seedrank.io.ids import IdEncoder, plain_type
 from seedrank.io.names import check_name_type, name_dictionary
 from seedrank.io.records import InputFileRecord
+from seedrank.io.string_views import without_views
 from seedrank.io.tables import Batch, TableInput, TableSource
 
 TYPE = "type"
@@ -84,7 +86,7 @@ def read_nodes(
     others = _attribute_names(table, attributes, taken={id_column, type_column})
     if typed and TYPE in others:
         raise InputDataError(
-            f"nodes: column {type_column!r} holds the types, but there is also a column {TYPE!r}",
+            f"nodes: in {files_of(table)} column {type_column!r} holds the types, but there is also a column {TYPE!r}",
             expected=f"no attribute called {TYPE!r} beside the type column",
             fix=f"rename or drop the column {TYPE!r}",
         )
@@ -106,7 +108,7 @@ def read_nodes(
     _refuse_repeated(codes, values, batches, id_column)
     return NodeTable(
         ids=values.take(pa.array(codes)),
-        attributes=_concatenate(tables) if tables else _no_rows(table, others, typed=typed),
+        attributes=_concatenate(tables, table) if tables else _no_rows(table, others, typed=typed),
         type_column=type_column if typed else None,
         place=table.filled_parts[0].place(id_column),
         records=table.records,
@@ -138,16 +140,16 @@ def _no_rows(table: TableInput, names: Sequence[str], *, typed: bool) -> pa.Tabl
     """Attributes of a table without rows, with their types."""
     part = table.filled_parts[0]
     types = {name: data_type for name in names if (data_type := part.type_of(name)) is not None}
-    columns = {name: pa.array([], plain_type(data_type)) for name, data_type in types.items()}
+    columns = {name: without_views(pa.array([], plain_type(data_type))) for name, data_type in types.items()}
     return pa.table({**({TYPE: pa.array([], pa.string())} if typed else {}), **columns})
 
 
-def _concatenate(tables: list[pa.Table]) -> pa.Table:
+def _concatenate(tables: list[pa.Table], table: TableInput) -> pa.Table:
     try:
         joined = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         raise InputDataError(
-            f"nodes: an attribute has different types in different files ({error})",
+            f"nodes: {files_of(table)}: an attribute has different types in different files ({error})",
             expected="one type per attribute, or types of which one holds the other",
             fix="write the column with one type, or read only the attributes needed",
         ) from error

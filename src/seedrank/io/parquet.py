@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import pyarrow.parquet as pq
 from seedrank.errors import InputDataError, SeedrankError, StorageError
 from seedrank.io.retried_stream import RetriedStream
 from seedrank.io.uri import InputFile
+from seedrank.io.value_counts import value_counts
 from seedrank.redaction import without_credentials
 
 # Budget of the columns of one batch, for rows that hold long lists or texts.
@@ -64,7 +67,7 @@ def read_file(
     """
     with _Translated(file), _Opened(file) as parquet:
         paths = _leaf_paths(parquet, columns, fields)
-        rows = min(max_rows, _rows_in_budget(parquet, paths))
+        rows = min(max_rows, _rows_in_budget(parquet, paths, file))
         yield from parquet.iter_batches(batch_size=rows, columns=paths)
 
 
@@ -99,21 +102,33 @@ def _damaged(file: InputFile, why: str) -> InputDataError:
     )
 
 
-def _rows_in_budget(parquet: pq.ParquetFile, paths: Sequence[str]) -> int:
+def _rows_in_budget(parquet: pq.ParquetFile, paths: Sequence[str], file: InputFile) -> int:
     """Rows a batch, so that the widest row group stays within the byte budget.
 
-    Row groups count as a whole, and only columns of lists are asked how many values they have: pyarrow (26) ends the
-    process when it is asked about a single column whose statistics in the footer are damaged.
+    Row groups count as a whole; only columns of lists are asked how many values they have.
     """
     metadata = parquet.metadata
     lists = [i for i in range(len(parquet.schema)) if "." in (path := parquet.schema.column(i).path) and path in paths]
+    values = _value_counts(parquet, file) if lists else []
     # Encoded pages may be far smaller than what they decode to: count 8 bytes a value at least.
     widest = 8.0 * len(paths)
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
-        decoded = sum(8 * group.column(i).num_values for i in lists)
+        decoded = sum(8 * values[number][i] for i in lists) if lists else 0
         widest = max(widest, max(group.total_byte_size, decoded) / max(group.num_rows, 1))
     return max(int(BATCH_BYTES / widest), 1)
+
+
+def _value_counts(parquet: pq.ParquetFile, file: InputFile) -> list[list[int]]:
+    """Number of values by row group and column."""
+    metadata = parquet.metadata
+    size = metadata.serialized_size
+    with Path(file.path).open("rb") if file.is_local else RetriedStream(file) as stream:
+        stream.seek(-size - 8, os.SEEK_END)
+        counts = value_counts(stream.read(size), file.uri)
+    if [len(group) for group in counts] != [metadata.num_columns] * metadata.num_row_groups:
+        raise _damaged(file, "its footer says nothing of some columns")
+    return counts
 
 
 class _Opened:

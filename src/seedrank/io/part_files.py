@@ -11,10 +11,18 @@ import pyarrow.parquet as pq
 from seedrank.io.files import hash_file
 from seedrank.io.records import PartRecord, StoredFile
 
+#: Folder of the manifests and locks of ranges (`seedrank.part_span`), until the whole run has taken them over.
+RANGES_FOLDER = "_ranges"
+
 
 def part_name(part: int) -> str:
     """Name of both files of a part."""
     return f"part-{part:05d}.parquet"
+
+
+def part_number(name: str) -> int:
+    """Number of the part that a file of this name belongs to; 0 or more."""
+    return int(name.removeprefix("part-").removesuffix(".parquet"))
 
 
 def files_of(record: PartRecord) -> Iterator[tuple[str, StoredFile, int]]:

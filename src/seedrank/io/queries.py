@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seedrank.errors import InputDataError
-from seedrank.io.columns import bad_rows, id_type_of, null_rows, numbers_of
+from seedrank.io.columns import bad_rows, files_of, id_type_of, null_rows, numbers_of
 from seedrank.io.encoders import without_unused
 from seedrank.io.hit_layout import FlatHits, HitColumns, HitLayout, find_layout, flatten, id_types
 from seedrank.io.ids import IdEncoder, common_id_type, is_string
@@ -86,10 +86,15 @@ class HitTable:
             source=None if self.source is None else self.source[order],
         )
 
+    @property
+    def name(self) -> str:
+        """Name the hits in messages, by their first file."""
+        # Hits that a search among vectors found are read from nowhere.
+        return "the hits" + (f" in {self.records[0].uri}" if self.records else "")
+
     def place(self, column: str) -> str:
         """Name a column of the hits in messages."""
-        # Hits that a search among vectors found are read from nowhere.
-        return f"{column} of the hits" + (f" in {self.records[0].uri}" if self.records else "")
+        return f"{column} of {self.name}"
 
 
 def read_hits(
@@ -128,7 +133,8 @@ def read_hits(
     layout = find_layout(table, columns)
     if sources and layout.source is None:
         raise InputDataError(
-            f"queries: sources {', '.join(map(repr, sources))} were named, but there is no column {columns.source!r}",
+            f"queries: sources {', '.join(map(repr, sources))} were named, but there is no column {columns.source!r} "
+            f"in {files_of(table)}",
             expected="a source column in the hits",
             fix="name the column that holds the source (--hit-source-column), or leave the sources out",
         )
@@ -165,7 +171,7 @@ def read_hits(
         nodes.append(hits.node, hits.node.slice(0, 0) if hits.fallback is None else hits.fallback)
         if hits.source is not None:
             names.append(hits.source)
-    _check_sources(sources, seen)
+    _check_sources(table, sources, seen)
     (query_codes, listed), query_ids = queries.finish()
     (node_codes, fallback_codes), node_ids = nodes.finish()
     fallback = None if layout.fallback is None else fallback_codes
@@ -225,12 +231,12 @@ def _only(hits: FlatHits, sources: Sequence[str], seen: set[str | None]) -> Flat
     )
 
 
-def _check_sources(sources: Sequence[str], seen: set[str | None]) -> None:
+def _check_sources(table: TableInput, sources: Sequence[str], seen: set[str | None]) -> None:
     unknown = sorted(set(sources) - {name for name in seen if name is not None})
     if unknown:
         known = ", ".join(repr(name) for name in sorted(name for name in seen if name is not None))
         raise InputDataError(
-            f"queries: no hit has the source {', '.join(map(repr, unknown))}",
+            f"queries: no hit has the source {', '.join(map(repr, unknown))} ({files_of(table)})",
             expected=f"one of the sources that occur: {known or 'none'}",
             fix="correct the name",
         )

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seedrank.errors import InputDataError
-from seedrank.io.columns import bad_rows, has_column, id_type_of, null_rows, require_column
+from seedrank.io.columns import bad_rows, files_of, has_column, id_type_of, null_rows, require_column
 from seedrank.io.ids import IdEncoder, common_id_type, is_string, plain_type
 from seedrank.io.records import InputFileRecord
 from seedrank.io.tables import Batch, TableInput, TableSource
@@ -111,7 +111,7 @@ def read_query_info(
         rows += batch.table.num_rows
     (codes,), query_ids = queries.finish()
     order = np.argsort(codes, kind="stable")
-    _check_distinct(codes, order, query_ids)
+    _check_distinct(table, codes, order, query_ids)
     (node_codes,), node_ids = nodes.finish()
     owner_codes = codes[np.concatenate(owners)] if owners else np.zeros(0, np.int32)
     exclude_query, exclude_node = _distinct(owner_codes, node_codes)
@@ -209,14 +209,16 @@ def _elements(lists: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
     return parents[there], elements.filter(pa.array(there))
 
 
-def _check_distinct(codes: npt.NDArray[np.int32], order: npt.NDArray[np.int64], query_ids: pa.Array) -> None:
+def _check_distinct(
+    table: TableInput, codes: npt.NDArray[np.int32], order: npt.NDArray[np.int64], query_ids: pa.Array
+) -> None:
     repeated = np.flatnonzero(np.diff(codes[order]) == 0)
     if len(repeated):
         first = order[repeated[0] : repeated[0] + 2].tolist()
         name = query_ids[int(codes[first[0]])].as_py()
         raise InputDataError(
-            f"query info: {len(repeated)} rows repeat a query id, the first is {name!r}: row {first[0]} and "
-            f"row {first[1]} (rows are counted from 0 over all files)",
+            f"query info: {len(repeated)} rows repeat a query id in {files_of(table)}; the first is {name!r}: "
+            f"row {first[0]} and row {first[1]} (rows are counted from 0 over all files)",
             expected="one row a query",
             fix="keep one of the rows",
         )

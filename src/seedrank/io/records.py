@@ -162,6 +162,14 @@ class PartRecord(_Record):
     seconds: float
 
 
+class RangeRecord(_Record):
+    """The range of parts that a manifest is about: ``first`` … ``last - 1`` of so many."""
+
+    first: int
+    last: int
+    of: int = Field(description="Parts of the whole run.")
+
+
 class RunManifest(_Record):
     """``run.json``: state, configuration with origins, inputs, graph, backend, parts, timings, peaks."""
 
@@ -188,6 +196,9 @@ class RunManifest(_Record):
     queries: QueryCounts | None = None
     vectors: VectorCounts | None = None
     part_size: int
+    range: RangeRecord | None = Field(
+        None, description="Of a range of parts (--parts), which it is; queries and parts are counted within it."
+    )
     parts_planned: int | None = None
     parts: list[PartRecord] = []
     timings_s: dict[str, float] = Field(

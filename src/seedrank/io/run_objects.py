@@ -7,6 +7,7 @@
     PREFIX/queries/part-00000.parquet
     PREFIX/_SUCCESS                         empty, put last
     PREFIX/_lock                            of the run that writes (`seedrank.io.lease`); removed at its end
+    PREFIX/_ranges/                         of ranges that machines compute (`seedrank.io.range_objects`)
 
 Every part is written to a local file first, hashed, and put under its final key by one put. The graph store that is
 built from an edge list stays in a local folder, as it has to be mapped into memory.
@@ -30,14 +31,14 @@ from seedrank.io.files import remove_tree, storage_errors
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.lease import LOCK_KEY, Lease
 from seedrank.io.objects import ObjectFolder
-from seedrank.io.part_files import file_damage, files_of, part_name
+from seedrank.io.part_files import RANGES_FOLDER, file_damage, files_of, part_name
 from seedrank.io.records import PartRecord, RunManifest, StoredFile
 from seedrank.io.runfolder import MANIFEST_FILE, SUCCESS_FILE, not_a_run
 
 log = logging.getLogger(__name__)
 
 _FOLDERS = ("candidates", "queries")
-_OWN = frozenset({MANIFEST_FILE, SUCCESS_FILE, LOCK_KEY, *_FOLDERS})
+_OWN = frozenset({MANIFEST_FILE, SUCCESS_FILE, LOCK_KEY, RANGES_FOLDER, *_FOLDERS})
 
 
 class RunObjects:
@@ -53,14 +54,26 @@ class RunObjects:
         Local folder for graph stores and unfinished parts; this run has one of its own in it.
     earlier : {"none", "replaced", "resumed"}
         What becomes of the run that stands there. It is left alone until `discard_replaced` or `unmark_success`.
+    manifest_key : str
+        Where the manifest is put.
     """
 
-    def __init__(self, lease: Lease, *, url: str, work: Path, earlier: Literal["none", "replaced", "resumed"]) -> None:
+    def __init__(
+        self,
+        lease: Lease,
+        *,
+        url: str,
+        work: Path,
+        earlier: Literal["none", "replaced", "resumed"],
+        manifest_key: str = MANIFEST_FILE,
+    ) -> None:
         self.objects = lease.objects
         self.path = Path(lease.objects.path)
         self.url: str | None = url
         self._lease = lease
-        self._runs = work / "runs" / xxhash.xxh3_64_hexdigest(self.objects.url.encode())
+        self._manifest_key = manifest_key
+        place = self.objects.url if manifest_key == MANIFEST_FILE else f"{self.objects.url}/{manifest_key}"
+        self._runs = work / "runs" / xxhash.xxh3_64_hexdigest(place.encode())
         self._own = self._runs / lease.holder[:16]
         #: Whether this run has not taken its place yet.
         self._waits = earlier != "none"
@@ -131,8 +144,19 @@ class RunObjects:
         kept = {part_name(part) for part in parts}
         self._lease.check()
         # In no moment rows of queries without their candidates.
-        for key in sorted(_parts_in(self.objects.names()), reverse=True):
+        for key in sorted(self.parts_in(self.objects.names()), reverse=True):
             if key.rpartition("/")[2] not in kept:
+                self.objects.remove(key)
+
+    def parts_in(self, names: Iterable[str]) -> Iterable[str]:
+        """Yield the keys of the part files that are this run's."""
+        return _parts_in(names)
+
+    def remove_ranges(self) -> None:
+        """Remove what ranges left, whose parts this run has recorded."""
+        self._lease.check()
+        for key in self.objects.names():
+            if key.startswith(f"{RANGES_FOLDER}/"):
                 self.objects.remove(key)
 
     def write_manifest(self, manifest: RunManifest) -> None:
@@ -142,7 +166,7 @@ class RunObjects:
             self._waiting_manifest = content
             return
         self._lease.check()
-        self.objects.write(MANIFEST_FILE, content)
+        self.objects.write(self._manifest_key, content)
         recorded = {part_name(record.part) for record in manifest.parts}
         self._unrecorded = {key for key in self._unrecorded if key.rpartition("/")[2] not in recorded}
 
@@ -151,8 +175,9 @@ class RunObjects:
         if self._replaces:
             self.unmark_success()
             if self._waiting_manifest is not None:
-                self.objects.write(MANIFEST_FILE, self._waiting_manifest)
+                self.objects.write(self._manifest_key, self._waiting_manifest)
             self.keep_parts(())
+            self.remove_ranges()
         if not self._waits:
             self._remove_other_attempts()
 
@@ -197,6 +222,19 @@ class RunObjects:
         StorageError
             Somebody has replaced or removed a part meanwhile.
         """
+        self.check_marks()
+        self._lease.check()
+        self.objects.write(SUCCESS_FILE, b"")
+        self._remove_other_attempts()
+
+    def check_marks(self) -> None:
+        """Look whether all parts are still those that this run knows.
+
+        Raises
+        ------
+        StorageError
+            Naming one that is not.
+        """
         for key, mark in self._marks.items():
             if self.objects.mark(key) != mark:
                 raise StorageError(
@@ -204,9 +242,6 @@ class RunObjects:
                     expected="nobody else to write below the prefix of a run",
                     fix="end the other writer, then run the same command again: it verifies every part",
                 )
-        self._lease.check()
-        self.objects.write(SUCCESS_FILE, b"")
-        self._remove_other_attempts()
 
     def _remove_other_attempts(self) -> None:
         """Remove what earlier attempts left in the work folder; the graph store of this one stays for `explain`."""
@@ -225,7 +260,7 @@ def check_objects_replaceable(objects: ObjectFolder, *, overwrite: bool) -> None
         It holds something that no run wrote, or the parts of a run where ``overwrite`` is False.
     """
     names = objects.names()
-    begun = objects.read(MANIFEST_FILE) is not None
+    begun = objects.read(MANIFEST_FILE) is not None or any(name.startswith(f"{RANGES_FOLDER}/") for name in names)
     own = _OWN if begun else frozenset({LOCK_KEY})
     foreign = min((name.partition("/")[0] for name in names if name.partition("/")[0] not in own), default=None)
     if foreign is not None:

@@ -15,6 +15,9 @@ from seedrank.io.records import PartRecord, RunManifest, StoredFile
 class RunStore(Protocol):
     """A run that this process writes; `RunFolder` on disks, `RunObjects` on object stores.
 
+    A range of parts of a run (`RangeFolder`, `RangeObjects`) is one, too: it has a manifest of its own, touches no
+    other part, and puts no ``_SUCCESS``.
+
     Both promise: a part is there whole or not at all, its candidates before its queries; ``run.json`` is whole at
     every moment; ``_SUCCESS`` is written last, and removed before anything else changes.
     """
@@ -68,6 +71,9 @@ class RunStore(Protocol):
 
     def remove_unfinished(self) -> None:
         """Remove what a part left that was not finished."""
+
+    def remove_ranges(self) -> None:
+        """Remove what ranges left, whose parts this run has recorded."""
 
     def unmark_success(self) -> None:
         """Remove ``_SUCCESS``."""

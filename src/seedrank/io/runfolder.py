@@ -8,13 +8,14 @@
     RUN/graph/                           the graph store, when the job was given an edge list
     RUN/_SUCCESS                         empty, written last
     RUN/_tmp/                            staging; removed on success
+    RUN/_ranges/                         of ranges of parts (`seedrank.io.range_folder`), until they are joined
 
 Only the holder of the folder's lock (`seedrank.io.lock`) writes to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,14 +33,16 @@ from seedrank.io.files import (
     write_text_atomically,
 )
 from seedrank.io.graphstore import GraphStore
-from seedrank.io.part_files import file_damage, files_of, part_name
+from seedrank.io.part_files import RANGES_FOLDER, file_damage, files_of, part_name
 from seedrank.io.records import PartRecord, RunManifest, StoredFile
 
 MANIFEST_FILE = "run.json"
 SUCCESS_FILE = "_SUCCESS"
 #: What an interrupted build of the run's own graph store leaves.
 _STAGED_GRAPH = ".graph.staged-"
-_OWN = frozenset({MANIFEST_FILE, SUCCESS_FILE, "candidates", "queries", "graph", "_tmp", f".{MANIFEST_FILE}.staged"})
+_OWN = frozenset(
+    {MANIFEST_FILE, SUCCESS_FILE, "candidates", "queries", "graph", "_tmp", RANGES_FOLDER, f".{MANIFEST_FILE}.staged"}
+)
 
 
 @dataclass(frozen=True)
@@ -119,9 +122,13 @@ class RunFolder:
         with storage_errors(f"removing unfinished parts of {self.path}"):
             kept = {part_name(part) for part in parts}
             for folder in (self.queries, self.candidates):  # in no moment rows of queries without their candidates
-                for file in folder.glob("part-*.parquet"):
+                for file in self.parts_in(folder):
                     if file.name not in kept:
                         file.unlink()
+
+    def parts_in(self, folder: Path) -> Iterator[Path]:
+        """Yield the part files of `candidates` or `queries` that are this run's."""
+        yield from folder.glob("part-*.parquet")
 
     def graph_place(self, *, resuming: bool) -> Path:
         """Where a graph store is built: aside, where an earlier one may stand until it is known to be the same."""
@@ -162,9 +169,14 @@ class RunFolder:
         """Remove what a part left that was not finished: staged files, and candidates without their queries."""
         self.remove_staging()
         with storage_errors(f"removing unfinished parts of {self.path}"):
-            for part in self.candidates.glob("part-*.parquet"):
+            for part in self.parts_in(self.candidates):
                 if not (self.queries / part.name).exists():
                     part.unlink()
+
+    def remove_ranges(self) -> None:
+        """Remove what ranges left, whose parts this run has recorded."""
+        with storage_errors(f"removing {self.path / RANGES_FOLDER}"):
+            remove_tree(self.path / RANGES_FOLDER)
 
     def unmark_success(self) -> None:
         """Remove ``_SUCCESS`` before anything else changes."""
@@ -260,11 +272,18 @@ def read_manifest(path: Path) -> RunManifest:
     try:
         return RunManifest.model_validate_json((path / MANIFEST_FILE).read_text(encoding="utf-8"))
     except (OSError, ValidationError) as error:
-        raise not_a_run(str(path), type(error).__name__) from None
+        only_ranges = (path / RANGES_FOLDER).is_dir() and isinstance(error, FileNotFoundError)
+        raise not_a_run(str(path), type(error).__name__, only_ranges=only_ranges) from None
 
 
-def not_a_run(name: str, reason: str) -> InputDataError:
+def not_a_run(name: str, reason: str, *, only_ranges: bool = False) -> InputDataError:
     """Return the error for a place without a manifest that can be understood."""
+    if only_ranges:
+        return InputDataError(
+            f"{name} holds ranges of parts that have not been joined to a run",
+            expected="a run as a whole",
+            fix="run the command of the ranges once more without --parts: it joins them and computes what is missing",
+        )
     return InputDataError(
         f"{name} is not a run folder ({reason} at {MANIFEST_FILE})",
         expected="a folder that `seedrank score` wrote with this version",
@@ -306,7 +325,8 @@ def check_run_replaceable(path: Path, *, overwrite: bool) -> None:
 def foreign_name(path: Path) -> str | None:
     """Name something in a folder that no run wrote; None if there is nothing of the kind."""
     present = {child.name for child in path.iterdir()}
-    return min((name for name in present if not _is_ours(path / name, begun=MANIFEST_FILE in present)), default=None)
+    begun = MANIFEST_FILE in present or RANGES_FOLDER in present
+    return min((name for name in present if not _is_ours(path / name, begun=begun)), default=None)
 
 
 def has_parts(path: Path) -> bool:

@@ -13,7 +13,7 @@ from seedrank.errors import InputDataError
 from seedrank.io.records import GraphFacts
 
 if TYPE_CHECKING:
-    from seedrank.io.graphstore import StoredRows
+    from seedrank.io.graph_files import StoredRows
 
 
 def refuse_unsound_rows(rows: StoredRows, side: str, *, store: Path, facts: GraphFacts) -> None:

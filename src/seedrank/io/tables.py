@@ -18,6 +18,7 @@ from seedrank.io.parquet import read_file, read_footer
 from seedrank.io.records import InputFileRecord
 from seedrank.io.string_views import without_views
 from seedrank.io.uri import InputFile, PathLike, find_files
+from seedrank.io.value_checks import refuse_broken_values
 
 # A path, a pyarrow.Table or RecordBatch, anything with __arrow_c_stream__ (pandas, polars, DuckDB, …), or a
 # list.
@@ -179,7 +180,7 @@ class TableInput:
         Raises
         ------
         InputDataError
-            The file is damaged.
+            The file is damaged, or a column holds values that its type does not allow.
         """
         wanted = list(dict.fromkeys(columns))
         for number, part in enumerate(self.parts):
@@ -260,6 +261,8 @@ def _part_batches(
     else:
         batches = (piece for batch in part.source for piece in _slices(batch.select(own)))
     for batch in batches:
+        for name in own:
+            refuse_broken_values(batch.column(name), part.place(name))
         arrays = [without_views(batch.column(name)) for name in own]
         arrays += [_constant(part.partition[name], batch.num_rows) for name in added]
         yield pa.RecordBatch.from_arrays(arrays, names=own + added)

@@ -66,6 +66,11 @@ class VectorTable:
         """The first file, for messages."""
         return self.records[0].uri if self.records else self.what
 
+    @property
+    def place_of_ids(self) -> str:
+        """Name the ids in messages."""
+        return f"ids of the {self.what} in {self.place}"
+
 
 def read_vectors(source: Any, *, what: str, id_column: str, vector_column: str) -> VectorTable:
     """Read and validate vectors.

@@ -74,15 +74,17 @@ def score_blocks(
     """Score the queries ``first`` … ``last - 1``.
 
     A block whose kernel fails (a failed self-check) costs its own queries only: their status is ``failed``, the reason
-    is logged, the rest of the part goes on. A block for which memory runs out is scored again in halves, with the same
-    bytes, as no result depends on the width. Blocks that the deadline leaves over have no candidates.
+    is logged, the rest of the part goes on. A resource that is gone (a GPU that failed for good) is gone for every
+    block: that ends the job, and parts that were finished before are kept. A block for which memory runs out is scored
+    again in halves, with the same bytes, as no result depends on the width. Blocks that the deadline leaves over have
+    no candidates.
 
     Raises
     ------
     InterruptedRunError
         The job was cancelled.
     ResourceError
-        Memory does not hold a single query.
+        Memory does not hold a single query, or what computes is not there any more.
     StorageError, InputDataError
         A graph that is streamed cannot be read.
     """
@@ -116,8 +118,8 @@ def score_blocks(
 def _score_block(queries: npt.NDArray[np.int64], query_set: QuerySet, runner: Runner) -> ScoredBlock:
     try:
         return ScoredBlock(queries, runner.score(queries), None)
-    except (InterruptedRunError, MemoryError, StorageError, InputDataError):
-        # The latter two: a graph that is streamed could not be read. So it will be for the next block.
+    except (InterruptedRunError, MemoryError, ResourceError, StorageError, InputDataError):
+        # The last two: a graph that is streamed could not be read. So it will be for the next block.
         raise
     except Exception as error:
         first, last = query_set.query_ids.take(pa.array(queries[[0, -1]])).to_pylist()

@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from seedrank._version import __version__
 from seedrank.config import BuildOptions, make_options
-from seedrank.io.edges import EdgeColumns, EdgeList, read_edges
+from seedrank.io.edge_rows import EdgeColumns
+from seedrank.io.edges import edge_list_of
+from seedrank.io.encoded_edges import encode_edges
 from seedrank.io.files import remove_tree, storage_errors
 from seedrank.io.graphstore import (
     GraphStore,
-    StoredRows,
     check_replaceable,
     recover_graph_store,
     write_graph_store,
@@ -28,16 +29,21 @@ from seedrank.io.lock import locked
 from seedrank.io.nodes import NodeTable, read_nodes
 from seedrank.io.objects import ObjectFolder, object_folder
 from seedrank.io.remote_graph import check_graph_replaceable, keep_copy, put_graph_store
+from seedrank.io.tables import TableInput
+from seedrank.jobs.bucketed_build import build_in_buckets
+from seedrank.jobs.build_memory import BuildSpace
+from seedrank.jobs.built_graph import build_in_memory
 from seedrank.jobs.locations import check_objects_apart, check_output_apart, local_output, remote_url
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.work_dir import work_folder
-from seedrank.kernels.adjacency import Adjacency, build_adjacency
 from seedrank.keywords import BuildKeywords
 
 log = logging.getLogger(__name__)
 
-#: Build options that shape the graph; where it is put does not.
-GRAPH_OPTIONS = tuple(name for name in BuildOptions.model_fields if name not in ("overwrite", "work_dir"))
+#: Build options that shape the graph; where it is put and with how much memory does not.
+GRAPH_OPTIONS = tuple(
+    name for name in BuildOptions.model_fields if name not in ("overwrite", "work_dir", "memory_limit")
+)
 
 
 def build(
@@ -112,48 +118,61 @@ def _build_and_put(
 def build_store(path: Path, *, edges: Any, nodes: Any, options: BuildOptions, stopwatch: Stopwatch) -> GraphStore:
     """Read, reduce, relabel and write; the part of `build` that ``score`` shares. The folder is locked."""
     check_replaceable(path, overwrite=options.overwrite)
+    # Whatever ends a build, `recover_graph_store` finds this folder beside the store, too.
+    temporary = path.with_name(f".{path.name}.staged-{os.getpid()}-edges")
+    try:
+        return _build_store(path, temporary, edges=edges, nodes=nodes, options=options, stopwatch=stopwatch)
+    finally:
+        with storage_errors(f"removing {temporary}"):
+            remove_tree(temporary)
+
+
+def _build_store(
+    path: Path, temporary: Path, *, edges: Any, nodes: Any, options: BuildOptions, stopwatch: Stopwatch
+) -> GraphStore:
     with stopwatch.stage("read_graph"):
         table = read_nodes_input(nodes, options)
-        edge_list = read_edges(
-            edges,
-            edge_columns(options),
+        space = BuildSpace.of(TableInput.open(edges, what="edges"), edge_columns(options), options.memory_limit)
+        spill = space.spill(temporary)
+        edge_list = encode_edges(
+            space.table,
+            space.columns,
             null_weight=options.null_weight,
             on_bad_rows=options.on_bad_rows,
             nodes=table,
+            spill=spill,
         )
+        in_memory = edge_list_of(edge_list) if space.holds(edge_list) else None
     log.info("graph_read", extra={"rows": edge_list.rows, "nodes": len(edge_list.ids)})
     with stopwatch.stage("build_graph"):
-        pair = build_adjacency(
-            edge_list.source,
-            edge_list.target,
-            edge_list.weight,
-            edge_list.edge_type,
-            nodes=len(edge_list.ids),
-            duplicate_edges=options.duplicate_edges,
-        )
-        attributes, without = (None, 0) if table is None else _align_attributes(table, edge_list)
+        if in_memory is None:
+            graph = build_in_buckets(edge_list, spill, duplicate_edges=options.duplicate_edges, memory=space.memory)
+        else:
+            graph = build_in_memory(in_memory, duplicate_edges=options.duplicate_edges)
+            del in_memory
+        attributes, without = (None, 0) if table is None else _align_attributes(table, edge_list.ids)
     with stopwatch.stage("write_graph"):
         store = write_graph_store(
             path,
             ids=edge_list.ids,
-            order=pair.order,
-            inverse_order=pair.inverse_order,
-            rows={"by_source": _stored(pair.by_source), "by_destination": _stored(pair.by_destination)},
+            order=graph.order,
+            inverse_order=graph.inverse_order,
+            rows=graph.rows,
             attributes=attributes,
             facts={
                 "seedrank_version": __version__,
                 "nodes": len(edge_list.ids),
-                "edges": pair.by_source.entries,
+                "edges": graph.edges,
                 "rows": edge_list.rows,
-                "merged_duplicates": pair.merged_duplicates,
+                "merged_duplicates": graph.merged_duplicates,
                 "zero_weight_rows": edge_list.zero_weight_rows,
                 "dropped_rows": edge_list.dropped_rows,
-                "self_loops": pair.self_loops,
-                "dangling": pair.dangling,
-                "isolated": pair.isolated,
+                "self_loops": graph.self_loops,
+                "dangling": graph.dangling,
+                "isolated": graph.isolated,
                 "nodes_without_attributes": without,
                 "id_type": str(edge_list.ids.type),
-                "weighted": pair.by_source.weights is not None,
+                "weighted": graph.weighted,
                 "edge_types": list(edge_list.type_names),
                 "node_types": None if attributes is None else _count_types(attributes),
                 "options": {name: getattr(options, name) for name in GRAPH_OPTIONS},
@@ -181,17 +200,13 @@ def edge_columns(options: BuildOptions) -> EdgeColumns:
     )
 
 
-def _stored(adjacency: Adjacency) -> StoredRows:
-    return StoredRows(adjacency.offsets, adjacency.neighbors, adjacency.weights, adjacency.types)
-
-
-def _align_attributes(table: NodeTable, edges: EdgeList) -> tuple[pa.Table | None, int]:
+def _align_attributes(table: NodeTable, ids: pa.Array) -> tuple[pa.Table | None, int]:
     """Bring the node table into tie-rank order; nodes that it does not list get nulls and are counted.
 
     A table of nothing but ids has no attributes to store: None.
     """
-    row_of_rank = np.full(len(edges.ids), -1, dtype=np.int64)
-    row_of_rank[match_ids(table.ids, edges.ids)] = np.arange(len(table.ids))
+    row_of_rank = np.full(len(ids), -1, dtype=np.int64)
+    row_of_rank[match_ids(table.ids, ids)] = np.arange(len(table.ids))
     missing = row_of_rank < 0
     if not table.attributes.column_names:
         return None, int(missing.sum())

@@ -52,8 +52,10 @@ class HitLists:
         )
 
 
-def source_names(names: Sequence[str | None]) -> tuple[str, ...]:
+def source_names(names: Sequence[str | None], hits: str) -> tuple[str, ...]:
     """Return the names of sources as options and columns have them; a table without sources is one of them.
+
+    ``hits`` is what messages call the hits.
 
     Raises
     ------
@@ -65,15 +67,15 @@ def source_names(names: Sequence[str | None]) -> tuple[str, ...]:
     if None in names and UNNAMED_SOURCE in names:
         raise InputDataError(
             f"queries: some hits have no source and others the source {UNNAMED_SOURCE!r}, which is what the former "
-            "are called",
+            f"are called ({hits})",
             expected="another name, or a source in every row",
             fix="rename the source",
         )
     return tuple(UNNAMED_SOURCE if name is None else name for name in names)
 
 
-def check_source_names(option: str, given: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse names in an option that no source has.
+def check_source_names(option: str, given: Sequence[str], known: Sequence[str], hits: str) -> None:
+    """Refuse names in an option that no source has; ``hits`` is what messages call the hits.
 
     Raises
     ------
@@ -83,7 +85,7 @@ def check_source_names(option: str, given: Sequence[str], known: Sequence[str]) 
     unknown = sorted(set(given) - set(known))
     if unknown:
         raise InputDataError(
-            f"{option} {unknown[0]!r}: no hit has this source",
+            f"{option} {unknown[0]!r}: no hit has this source ({hits})",
             expected="one of " + ", ".join(map(repr, known[:20])),
             fix="correct the name",
         )
@@ -108,16 +110,17 @@ def build_hit_lists(
     InputDataError
         An option names a source that no hit has; a source has the name of the graph's channel.
     """
-    names = source_names(hits.source_names)
+    names = source_names(hits.source_names, hits.name)
     if options.method != "fuse" and options.fusion != "none":
         if GRAPH_CHANNEL in names:
             raise InputDataError(
-                f"queries: a source is called {GRAPH_CHANNEL!r}, which is what the graph's own candidates are called",
+                f"queries: a source is called {GRAPH_CHANNEL!r} ({hits.name}), which is what the graph's own "
+                "candidates are called",
                 expected="another name",
                 fix=f"rename the source, or leave it out (--source) if --method {options.method} finds the same",
             )
         names = (*names, GRAPH_CHANNEL)
-    check_source_names("--source-weight", list(options.source_weight), names)
+    check_source_names("--source-weight", list(options.source_weight), names, hits.name)
     weights = np.array([options.source_weight.get(name, 1.0) for name in names], dtype=np.float64)
     _check_reach(names, weights, options)
     present = nodes >= 0
@@ -148,7 +151,7 @@ def build_hit_lists(
 
 def _semantic(hits: HitTable, names: Sequence[str], options: ScoreOptions) -> npt.NDArray[np.bool_]:
     """Mask of the hits whose weights are semantic scores: those of dense sources, if a source is said to be one."""
-    check_source_names("--source-role", list(options.source_role), names)
+    check_source_names("--source-role", list(options.source_role), names, hits.name)
     if "dense" not in options.source_role.values():
         return np.ones(len(hits.query), dtype=np.bool_)
     roles = [options.source_role.get(name, ROLES_BY_NAME.get(name)) for name in names]

@@ -13,8 +13,8 @@ from seedrank.io.graph_facts import FORMAT_VERSION
 from seedrank.io.records import RUN_SCHEMA_VERSION
 from seedrank.jobs.prepare import memory_budget
 from seedrank.jobs.resources import available_memory
-from seedrank.kernels._gpu.probe import probe_device
-from seedrank.kernels.backend import resolve_backend
+from seedrank.kernels._gpu.probe import DeviceReport, probe_cugraph, probe_device
+from seedrank.kernels.backends import resolve_backend
 
 
 def info() -> dict[str, Any]:
@@ -25,7 +25,7 @@ def info() -> dict[str, Any]:
     dict
         ``seedrank``, ``python``, ``libraries`` (base dependencies → version or None), ``machine`` (processors,
         available memory, default memory budget in bytes), ``formats``, ``backend`` (name, requested, reason) and
-        ``gpu`` (whether it is usable, what is wrong, what was learnt of it).
+        ``gpu`` and ``cugraph`` (whether it is usable, what is wrong, what was learnt of it).
     """
     decision = resolve_backend("auto")
     return {
@@ -41,17 +41,17 @@ def info() -> dict[str, Any]:
         },
         "formats": {"graph_store": FORMAT_VERSION, "run": RUN_SCHEMA_VERSION},
         "backend": {"name": decision.name, "requested": decision.requested, "reason": decision.reason},
-        "gpu": _gpu(),
+        "gpu": _device(probe_device(), "device", "cupy", "driver", "free_bytes", "total_bytes"),
+        "cugraph": _device(probe_cugraph(), "cugraph"),
     }
 
 
-def _gpu() -> dict[str, Any]:
-    """What a GPU would have to say to ``--backend gpu``: whether it is usable, else why not."""
-    report = probe_device()
+def _device(report: DeviceReport, *learnt: str) -> dict[str, Any]:
+    """What ``--backend gpu`` or ``cugraph`` would be told: whether it is usable, else why not."""
     facts = {"usable": report.usable, "code": report.code, "problem": report.problem}
     if report.problem:
         facts["fix"] = report.error().fix
-    known = {name: getattr(report, name) for name in ("device", "cupy", "driver", "free_bytes", "total_bytes")}
+    known = {name: getattr(report, name) for name in learnt}
     return facts | {name: value for name, value in known.items() if value}
 
 

@@ -51,9 +51,7 @@ def read_job_hits(
         return hits, None
     records["node_vectors"] = vectors.nodes.record
     records["query_vectors"] = vectors.queries.record
-    return with_queries(
-        hits, vectors.queries.ids, f"ids of the query vectors in {vectors.queries.table.place}"
-    ), vectors
+    return with_queries(hits, vectors.queries.ids, vectors.queries.table.place_of_ids), vectors
 
 
 def takes_signed(options: ScoreOptions, *, no_seeds: bool) -> bool:

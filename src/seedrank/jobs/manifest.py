@@ -42,21 +42,24 @@ def new_manifest(options: ScoreOptions, origins: Mapping[str, Origin], *, run_id
     )
 
 
-def record_inputs(manifest: RunManifest, store: GraphStore, query_set: QuerySet, *, place: Path, built: bool) -> None:
+def record_inputs(
+    manifest: RunManifest, store: GraphStore, query_set: QuerySet, queries: slice, *, place: Path, built: bool
+) -> None:
     """Write down graph and inputs.
 
     Parameters
     ----------
     manifest, store, query_set : what is written to, and what about.
+    queries : those of the query set that the manifest is about.
     place : where the store stands when the run has begun; a store of a URL is recorded by that.
     built : whether it was built in this run.
     """
     manifest.inputs = dict(query_set.records)
     manifest.queries = QueryCounts(
-        total=len(query_set),
+        total=len(query_set.query_ids[queries]),
         by_status={},
-        seeds_given=int(query_set.seeds_given.clip(min=0).sum()),
-        seeds_missing=int(query_set.seeds_missing.sum()),
+        seeds_given=int(query_set.seeds_given[queries].clip(min=0).sum()),
+        seeds_missing=int(query_set.seeds_missing[queries].sum()),
     )
     if query_set.vectors is not None:
         manifest.vectors = query_set.vectors.counts(query_set.query_ids, store)

@@ -23,6 +23,7 @@ class MatchedHits(NamedTuple):
     rank : int32 (h,), tie rank; -1 if unknown.
     node : int32 (h,), order of the node's id among those of the hits; -1 if null.
     position : int64 (h,), given position in the list of its source; None: it follows from the weights.
+    name : what messages call the hits.
     """
 
     query_ids: pa.Array
@@ -35,6 +36,7 @@ class MatchedHits(NamedTuple):
     source_names: tuple[str | None, ...]
     given: npt.NDArray[np.int64]
     missing: npt.NDArray[np.int64]
+    name: str
 
 
 def every_node(store: GraphStore, node_type: str) -> MatchedHits:
@@ -58,6 +60,7 @@ def every_node(store: GraphStore, node_type: str) -> MatchedHits:
         source_names=(),
         given=np.ones(count, dtype=np.int64),
         missing=np.zeros(count, dtype=np.int64),
+        name=f"nodes of type {node_type!r}",
     )
 
 
@@ -85,6 +88,7 @@ def match_hits(hits: HitTable, store: GraphStore) -> MatchedHits:
         source_names=hits.source_names,
         given=given.astype(np.int64),
         missing=np.bincount(hits.query[lost], minlength=queries).astype(np.int64),
+        name=hits.name,
     )
 
 

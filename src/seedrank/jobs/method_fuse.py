@@ -18,7 +18,7 @@ from seedrank.jobs.outcome import Outcome, Requirements
 from seedrank.jobs.prepare import block_size, memory_budget
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet
-from seedrank.kernels.backend import BackendDecision
+from seedrank.kernels.backends import BackendDecision
 
 #: Queries of a block: enough for arrays to pay, few enough for a bar that moves.
 WIDEST_BLOCK = 1024

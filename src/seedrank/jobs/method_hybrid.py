@@ -21,7 +21,7 @@ from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet
 from seedrank.kernels.adjacency import Adjacency
 from seedrank.kernels.arrays import Float64Array, Int32Array, Int64Array
-from seedrank.kernels.backend import BackendDecision
+from seedrank.kernels.backends import BackendDecision
 from seedrank.kernels.hybrid import hybrid
 from seedrank.kernels.recall_graph import RecallGraph
 from seedrank.kernels.runs import offsets_of

@@ -24,7 +24,8 @@ from seedrank.jobs.query_set import QuerySet
 from seedrank.jobs.resources import processors
 from seedrank.jobs.streamed_graph import load_streamed
 from seedrank.kernels.arrays import BoolArray, DanglingRule
-from seedrank.kernels.backend import Backend, QueryBlock, SummingBackend, create_backend, resolve_backend
+from seedrank.kernels.backend import Backend, QueryBlock, SummingBackend
+from seedrank.kernels.backends import create_backend, resolve_backend
 from seedrank.kernels.block_result import CERTIFICATES, BlockResult, interleaved
 from seedrank.kernels.numba_support import require_compiled
 from seedrank.kernels.ppr import personalized_pagerank

@@ -22,7 +22,7 @@ from seedrank.jobs.prepare import block_size, memory_budget
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet
 from seedrank.jobs.resources import processors
-from seedrank.kernels.backend import BackendDecision
+from seedrank.kernels.backends import BackendDecision
 from seedrank.kernels.depth_first import depth_first
 from seedrank.kernels.numba_support import require_compiled
 from seedrank.kernels.one_hop import one_hop

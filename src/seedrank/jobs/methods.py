@@ -98,7 +98,7 @@ _ALONE: Mapping[Method, MethodEntry] = {
         | {"preset", "restart", "damping", "max_iterations", "tolerance", "stop", "dangling", "max_hops"}
         | {"source_normalization", "seed_source_weight", "seed_weighting", "graph_memory"},
         candidate_columns=frozenset(),
-        backends=("cpu", "gpu", "scipy"),
+        backends=("cpu", "cugraph", "gpu", "scipy"),
         requirements=ppr_requirements,
         start=start_ppr,
     ),
@@ -276,6 +276,25 @@ def check_method_options(options: ScoreOptions, graph: Any) -> None:
         )
     if options.graph_memory == "streamed" and options.backend not in ("auto", STREAMING_BACKEND):
         refuse_streaming(options.backend, options.backend)
+    if options.backend == "cugraph":
+        _check_cugraph_options(options)
+
+
+def _check_cugraph_options(options: ScoreOptions) -> None:
+    """Refuse what cuGraph's PageRank does not compute."""
+    others = "--backend gpu, cpu or scipy"
+    if options.dangling == "uniform":
+        raise ConfigError(
+            "--dangling uniform is given with --backend cugraph, which returns the mass of dangling nodes to the seeds",
+            expected="--dangling seeds or self",
+            fix=f"drop --dangling, or use {others}",
+        )
+    if len(options.restart_probabilities) > 1:
+        raise ConfigError(
+            f"{len(options.restart_probabilities)} restart probabilities are given with --backend cugraph",
+            expected="one: only vectors of our own can be shared",
+            fix=f"score once for each, or use {others}",
+        )
 
 
 def needs_graph(options: ScoreOptions) -> bool:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from seedrank.config import ScoreOptions
 from seedrank.io.records import BackendRecord
-from seedrank.kernels.backend import BackendDecision
+from seedrank.kernels.backends import BackendDecision
 
 if TYPE_CHECKING:  # what makes a query set reads options of methods, which say what they take by this module
     from seedrank.jobs.query_set import QuerySet

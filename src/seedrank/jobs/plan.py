@@ -17,10 +17,11 @@ from seedrank.io.query_ids import read_query_ids
 from seedrank.io.tables import TableInput
 from seedrank.io.vectors import read_vector_ids
 from seedrank.jobs.build import read_nodes_input
-from seedrank.jobs.destination import earlier_run
+from seedrank.jobs.earlier import earlier_runs
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.manifest import new_manifest
 from seedrank.jobs.methods import check_method_options, method_requirements
+from seedrank.jobs.part_ranges import check_graph_of_range, check_range_options, part_count, wanted_parts
 from seedrank.jobs.prepare import (
     block_size,
     check_no_graph_options,
@@ -52,9 +53,10 @@ class Plan:
     nodes, edges : of the store; for an edge list upper limits from the footers, and ``exact`` is False.
     eligible_nodes : nodes that pass the filters; None for an edge list, of which only the footers are read.
     queries, hits : distinct queries and rows of hits.
-    parts : files that each result table would have.
-    parts_there : how many of them stand at ``out`` already, recorded under the same options; whether the inputs are
-        the same, too, score finds out.
+    parts : files that each result table of the whole run would have.
+    part_range : with ``--parts`` those that would be computed, ``first:last`` without the last; else None.
+    parts_there : how many of those that are wanted stand at ``out`` already, recorded under the same options; whether
+        the inputs are the same, too, score finds out.
     plans : queries by plan, or by the method that they name, with ``--method auto`` on a graph store or without a
         graph; else None.
     backend, backend_reason : who would compute, and why.
@@ -73,6 +75,7 @@ class Plan:
     queries: int
     hits: int
     parts: int
+    part_range: str | None
     parts_there: int
     part_size: int
     plans: dict[str, int] | None
@@ -132,14 +135,17 @@ def run_plan(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options: 
     """`plan` with validated options."""
     check_method_options(options, inputs.graph)
     check_query_options(inputs, options)
+    check_range_options(options)
     check_run_output(out, inputs, options)
     # Of a store at a URL its facts suffice, unless nodes are asked for what they are.
     asked = (options.where, options.require, options.include_glob, options.exclude_glob, options.no_tests)
     fetch = options.method == "auto" or any(asked) or bool(options.node_type)
     store = store_of(inputs.graph, work_dir=options.work_dir, fetch=fetch)
+    check_graph_of_range(inputs.graph, options, built=store is not None or inputs.graph is None)
     inputs = inputs if store is None else replace(inputs, graph=store)
     size = _graph_size(inputs.graph, nodes=inputs.nodes, options=options)
     hits, query_count, plans = _query_size(inputs, nodes_of_type=size.nodes_of_type, options=options)
+    wanted, part_range = wanted_parts(query_count, options)
     needs = method_requirements(options, size.nodes)
     budget = memory_budget(options.memory_limit)
     width = block_size(options, needs, budget=budget, queries=query_count)
@@ -156,8 +162,9 @@ def run_plan(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options: 
         eligible_nodes=size.eligible,
         queries=query_count,
         hits=hits,
-        parts=max(1, -(-query_count // options.part_size)),
-        parts_there=_parts_there(out, options),
+        parts=part_count(query_count, options),
+        part_range=None if part_range is None else f"{part_range.first}:{part_range.last}",
+        parts_there=_parts_there(out, options, wanted),
         part_size=options.part_size,
         plans=plans,
         backend=needs.decision.name,
@@ -256,7 +263,9 @@ def _query_size(
     return count, count, None
 
 
-def _parts_there(out: str | os.PathLike[str] | None, options: ScoreOptions) -> int:
-    earlier = None if out is None else earlier_run(out, options)
-    same = earlier is not None and have_same_options(earlier, new_manifest(options, {}))
-    return len(earlier.parts) if earlier is not None and same else 0
+def _parts_there(out: str | os.PathLike[str] | None, options: ScoreOptions, wanted: range) -> int:
+    if out is None:
+        return 0
+    mine = new_manifest(options, {})
+    same = [manifest for manifest in earlier_runs(out, options).manifests if have_same_options(manifest, mine)]
+    return len({record.part for manifest in same for record in manifest.parts if record.part in wanted})

@@ -83,8 +83,8 @@ def plan_hits(known: PlannedHits, info: QueryInfoTable | None, options: ScoreOpt
         ``--source-role`` names a source that no hit has; query ids of another kind.
     """
     query_set, hits = known.query_set, known.hits
-    names = source_names(hits.source_names)
-    roles = source_roles(names, options)
+    names = source_names(hits.source_names, hits.name)
+    roles = source_roles(names, options, hits.name)
     graph = not isinstance(query_set.space.store, NoGraph)
     count = len(query_set)
     place = np.full(count, -1, dtype=np.int32)

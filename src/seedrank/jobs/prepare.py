@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from seedrank.config import BuildOptions, ScoreOptions
 from seedrank.errors import ConfigError, InputDataError, ResourceError
-from seedrank.io.graphstore import GraphStore, StoredRows
+from seedrank.io.graph_files import StoredRows
+from seedrank.io.graphstore import GraphStore
 from seedrank.io.no_graph import NoGraph
 from seedrank.io.objects import object_folder
 from seedrank.io.run_objects import check_objects_replaceable
@@ -72,7 +73,7 @@ def open_graph(
         return NoGraph(), False
     store = store_of(inputs.graph, work_dir=options.work_dir)
     if store is None:
-        values = {name: getattr(options, name) for name in options.model_fields_set & set(GRAPH_OPTIONS)}
+        values = {name: getattr(options, name) for name in options.model_fields_set & {*GRAPH_OPTIONS, "memory_limit"}}
         return build_store(
             build_in, edges=inputs.graph, nodes=inputs.nodes, options=BuildOptions(**values), stopwatch=stopwatch
         ), True

@@ -48,8 +48,8 @@ def query_seeds(
     InputDataError
         A source that no hit has; node types of a graph that has none.
     """
-    names = source_names(found.source_names)
-    check_source_names("--lower-is-better", options.lower_is_better, names)
+    names = source_names(found.source_names, found.name)
+    check_source_names("--lower-is-better", options.lower_is_better, names, found.name)
     if options.method == "fuse" or options.scores_hits:
         return SeedSets(np.zeros(len(found.query_ids) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
     distance = np.array([name in options.lower_is_better for name in names], dtype=np.bool_)
@@ -70,7 +70,7 @@ def query_seeds(
         found.source,
         queries=len(found.query_ids),
         normalization=options.source_normalization,
-        source_weights=_source_weights(options.seed_source_weight, found.source_names),
+        source_weights=_source_weights(options.seed_source_weight, found),
         lower_is_better=distance,
         inverse_order=store.inverse_order,
     )
@@ -103,13 +103,14 @@ def _neighbors_to_return(
     return counts[place]
 
 
-def _source_weights(weights: Mapping[str, float], names: tuple[str | None, ...]) -> npt.NDArray[np.float64] | None:
+def _source_weights(weights: Mapping[str, float], found: MatchedHits) -> npt.NDArray[np.float64] | None:
+    names = found.source_names
     if not weights:
         return None
     unknown = sorted(set(weights) - set(names))
     if unknown:
         raise InputDataError(
-            f"--seed-source-weight {unknown[0]!r}: no hit has this source",
+            f"--seed-source-weight {unknown[0]!r}: no hit has this source ({found.name})",
             expected="one of " + ", ".join(repr(name) for name in names[:20]) if names else "hits with a source column",
             fix="correct the name",
         )

@@ -24,6 +24,7 @@ _NOT_OF_THE_RESULT = frozenset(
         "block_size",
         "memory_limit",
         "metrics_file",
+        "parts",
         "threads",
         "timeout_s",
         "deadline_s",

@@ -15,13 +15,16 @@ import pyarrow.parquet as pq
 
 from seedrank.errors import InputDataError
 from seedrank.io.objects import object_folder
-from seedrank.io.part_files import files_of, part_name
+from seedrank.io.part_files import files_of, part_name, part_number
+from seedrank.io.range_folder import read_range_manifests
+from seedrank.io.range_objects import read_range_objects
 from seedrank.io.records import RunManifest
 from seedrank.io.retried_stream import RetriedStream
 from seedrank.io.run_objects import read_objects_manifest
 from seedrank.io.runfolder import not_a_run, read_manifest
 from seedrank.io.uri import InputFile
 from seedrank.jobs.locations import local_path, remote_url
+from seedrank.part_span import PartSpan
 from seedrank.redaction import redacted
 
 
@@ -46,10 +49,13 @@ class ResultTable:
         The folder of the parts; of a run on an object store its path there.
     objects : tuple of InputFile or None
         The parts of a run on an object store, as its manifest lists them.
+    span : PartSpan or None
+        Of a local folder only these parts.
     """
 
     folder: Path
     objects: tuple[InputFile, ...] | None = None
+    span: PartSpan | None = None
 
     @property
     def files(self) -> list[Path]:
@@ -59,7 +65,10 @@ class ResultTable:
     def _parts(self) -> list[Path] | list[InputFile]:
         files: list[Path] | list[InputFile]
         if self.objects is None:
-            files = sorted(self.folder.glob("part-*.parquet"), key=lambda file: (len(file.name), file.name))
+            there = self.folder.glob("part-*.parquet")
+            if self.span is not None:
+                there = (file for file in there if self.span.has(part_number(file.name)))
+            files = sorted(there, key=lambda file: (len(file.name), file.name))
         else:
             files = list(self.objects)
         if not files:
@@ -126,11 +135,14 @@ class Run:
         Where a run on an object store is.
     already_done : bool
         Whether `seedrank.score` found it finished and computed nothing.
+    span : PartSpan or None
+        The range of parts that `seedrank.score` was asked for, which the manifest and the tables are about then.
     """
 
     path: Path
     url: str | None = None
     already_done: bool = False
+    span: PartSpan | None = None
 
     @property
     def name(self) -> str:
@@ -149,7 +161,9 @@ class Run:
 
     @cached_property
     def manifest(self) -> RunManifest:
-        """``run.json``."""
+        """``run.json``; of a range its own, unless the whole run has taken it over."""
+        if self.span is not None and (found := self._ranges().get(self.span)) is not None:
+            return found
         if self.url is None:
             return read_manifest(self.path)
         objects = object_folder(self.url, what="the run")
@@ -158,15 +172,21 @@ class Run:
             raise not_a_run(objects.url, "FileNotFoundError")
         return manifest
 
+    def _ranges(self) -> dict[PartSpan, RunManifest]:
+        if self.url is None:
+            return read_range_manifests(self.path)
+        return read_range_objects(object_folder(self.url, what="the run"))
+
     def _table(self, name: str) -> ResultTable:
         if self.url is None:
-            return ResultTable(self.path / name)
+            return ResultTable(self.path / name, span=self.span)
         objects = object_folder(self.url, what="the run")
         return ResultTable(
             self.path / name,
             tuple(
                 objects.file(f"{folder}/{part_name(record.part)}", size=written.bytes)
                 for record in self.manifest.parts
+                if self.span is None or self.span.has(record.part)
                 for folder, written, _ in files_of(record)
                 if folder == name
             ),

@@ -17,19 +17,8 @@ from seedrank.jobs.inputs import DESCRIPTIONS, QUERY_INPUTS
 #: fingerprints of the inputs; of ``backend`` the one that ran counts, and of ``preset`` the values that it set; parts
 #: that the deadline cut are computed again.
 NOT_IN_KEY = frozenset(
-    {
-        "backend",
-        "preset",
-        "block_size",
-        "threads",
-        "memory_limit",
-        "graph_memory",
-        "deadline_s",
-        "strict",
-        "resume",
-        "metrics_file",
-    }
-    | {"fallback_node_column"}
+    {"backend", "preset", "block_size", "threads", "memory_limit", "deadline_s", "strict", "resume"}
+    | {"graph_memory", "metrics_file", "parts", "fallback_node_column"}
     | set(BuildOptions.model_fields)
     | {name for name in ScoreOptions.model_fields if name.startswith(("hit_", "vector_")) and name.endswith("_column")}
 )

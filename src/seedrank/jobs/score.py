@@ -13,10 +13,12 @@ from seedrank.config import ScoreOptions, make_options
 from seedrank.errors import InterruptedRunError, SeedrankError, Terminated
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.destination import destination
+from seedrank.jobs.engine import InProcess
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.manifest import Origin
 from seedrank.jobs.methods import check_method_options
 from seedrank.jobs.metrics import check_metrics_file
+from seedrank.jobs.part_ranges import check_graph_of_range, check_range_options
 from seedrank.jobs.prepare import check_run_output
 from seedrank.jobs.progress import Reporter, Silent
 from seedrank.jobs.query_set import check_query_options
@@ -118,14 +120,16 @@ def run_score(
     """`score` with validated options and the origin of each; ``run_id`` is what the log calls this attempt."""
     check_method_options(options, inputs.graph)
     check_query_options(inputs, options)
+    check_range_options(options)
     check_run_output(out, inputs, options)
     # A damaged store is refused before an earlier run is replaced, and that of a URL is fetched once.
     store = store_of(inputs.graph, work_dir=options.work_dir)
+    check_graph_of_range(inputs.graph, options, built=store is not None or inputs.graph is None)
     inputs = inputs if store is None else replace(inputs, graph=store)
     clock = Clock(timeout_s=options.timeout_s, deadline_s=options.deadline_s, cancel=cancel)
     check_metrics_file(options.metrics_file, out)
-    with destination(out, options) as (folder, earlier), limited_threads(options.threads):
-        job = ScoreJob(folder, earlier, options, origins, reporter or Silent(), clock, run_id)
+    with destination(out, options) as (folder, earlier), limited_threads(options.threads), InProcess() as engine:
+        job = ScoreJob(folder, earlier, options, origins, reporter or Silent(), clock, engine, run_id)
         try:
             job.prepare(inputs)
             folder.discard_replaced()

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import logging
-import time
 from bisect import insort
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Literal
 
 from seedrank.config import ScoreOptions
 from seedrank.errors import IncompleteRunError
 from seedrank.io.graphstore import GraphStore
-from seedrank.io.records import PartRecord, RunManifest
 from seedrank.io.run_store import RunStore
-from seedrank.jobs.blocks import BlockWidth, ScoredBlock, score_blocks
 from seedrank.jobs.clock import Clock
+from seedrank.jobs.earlier import Earlier
+from seedrank.jobs.engine import Engine, JobParts
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.manifest import Origin, count_by_status, new_manifest, now, record_inputs
-from seedrank.jobs.methods import start_method
 from seedrank.jobs.metrics import MetricsFile
-from seedrank.jobs.outcome import Runner
-from seedrank.jobs.parts import assemble_part
+from seedrank.jobs.part_ranges import wanted_parts
+from seedrank.jobs.part_scorer import FinishedPart, PartRange
 from seedrank.jobs.pipeline import Background
 from seedrank.jobs.prepare import open_graph
 from seedrank.jobs.progress import Reporter, Stopwatch
@@ -35,16 +32,17 @@ log = logging.getLogger(__name__)
 
 
 class ScoreJob:
-    """One run; owns the manifest."""
+    """One run: plans its parts, lets an engine score and write them, records them; owns the manifest."""
 
     def __init__(
         self,
         folder: RunStore,
-        earlier: RunManifest | None,
+        earlier: Earlier,
         options: ScoreOptions,
         origins: Mapping[str, Origin],
         reporter: Reporter,
         clock: Clock,
+        engine: Engine,
         run_id: str | None = None,
     ) -> None:
         self.folder = folder
@@ -52,11 +50,12 @@ class ScoreJob:
         self.options = options
         self.reporter = reporter
         self.clock = clock
+        self.engine = engine
         self.stopwatch = Stopwatch()
         self.manifest = new_manifest(options, origins, run_id=run_id)
         self.metrics = MetricsFile(options.metrics_file)
         #: Whether the folder is this run's. One that goes on leaves it alone until it is known to be the same run.
-        self.begun = earlier is None
+        self.begun = not earlier
         #: Whether nothing was left to do, and nothing was touched.
         self.already_done = False
         if self.begun:
@@ -64,8 +63,8 @@ class ScoreJob:
 
     store: GraphStore
     query_set: QuerySet
-    runner: Runner
-    width: BlockWidth
+    #: The numbers of the parts that this run is about, in order, and of those that are not there yet.
+    parts: range
     missing: list[int]
 
     def prepare(self, inputs: JobInputs) -> None:
@@ -75,7 +74,7 @@ class ScoreJob:
         self.store, built = open_graph(
             inputs,
             options=self.options,
-            build_in=self.folder.graph_place(resuming=self.earlier is not None),
+            build_in=self.folder.graph_place(resuming=bool(self.earlier)),
             stopwatch=watch,
         )
 
@@ -84,7 +83,7 @@ class ScoreJob:
                 return load_query_set(self.store, inputs, self.options)
 
         watch.expect("read_queries")  # in another thread: without a fixed place run.json would differ from run to run
-        if self.earlier is None:
+        if not self.earlier:
             with Background() as background:
                 reading = background.start(read_queries)
                 self._start(reading)
@@ -100,19 +99,24 @@ class ScoreJob:
         self._plan_parts()
         self._save()
 
-    def _go_on(self, earlier: RunManifest, *, built: bool) -> None:
-        """Take over the intact parts of the earlier attempt, if this is the same run, and plan the others."""
-        manifest = self.manifest
-        manifest.started_at, manifest.resumed_at = earlier.started_at, [*earlier.resumed_at, now()]
-        manifest.backend = earlier.backend
+    def _go_on(self, earlier: Earlier, *, built: bool) -> None:
+        """Take over the intact parts of what was written there, if it is of the same run, and plan the others."""
+        manifest, own = self.manifest, earlier.own
+        if own is not None:
+            manifest.started_at, manifest.resumed_at = own.started_at, [*own.resumed_at, now()]
+        manifest.backend = earlier.manifests[0].backend
         self._record_inputs(built=built)
-        if self.options.backend == "auto" and earlier.backend is not None:
-            self.options = self.options.model_copy(update={"backend": earlier.backend.name})
-        check_same_run(earlier, manifest, backend=self.options.backend, name=self.folder.name)
+        if self.options.backend == "auto" and manifest.backend is not None:
+            self.options = self.options.model_copy(update={"backend": manifest.backend.name})
+        for other in earlier.manifests:
+            check_same_run(other, manifest, backend=self.options.backend, name=self.folder.name)
         with self.stopwatch.stage("verify_parts"):
-            manifest.parts = intact_parts(self.folder, earlier)
+            recorded = (record for other in earlier.manifests for record in other.parts)
+            manifest.parts = intact_parts(self.folder, [record for record in recorded if record.part in self.parts])
         self._plan_parts()
-        ended_well = earlier.state == "finished" and self.folder.successful
+        ended_well = self.folder.successful
+        if own is not None:
+            ended_well = own.state == "finished" and (ended_well or own.range is not None)
         self.already_done = ended_well and not self.missing and self._not_as_wanted() == 0
         if self.already_done:
             return
@@ -129,25 +133,27 @@ class ScoreJob:
 
     def _start(self, queries: Callable[[], QuerySet]) -> None:
         """Make the method ready; a run that goes on keeps the backend that ``auto`` chose when it began."""
-        self.runner = start_method(self.store, queries, self.options, self.stopwatch, self.clock)
-        backend = self.runner.backend
-        if self.earlier is not None and self.manifest.options["backend"].value == "auto":
+        job = JobParts(self.folder, self.options, self.stopwatch, self.clock)
+        backend = self.engine.start(job, self.store, queries)
+        if self.earlier and self.manifest.options["backend"].value == "auto":
             backend = backend.model_copy(update={"requested": "auto", "reason": "the run began with it"})
         self.manifest.backend = backend
-        self.width = BlockWidth(backend.block_size)
         log.info("backend_chosen", extra={"backend": backend.name, "reason": backend.reason})
 
     def _record_inputs(self, *, built: bool) -> None:
+        """Cut the queries into parts, and write down what those that are wanted are made of."""
+        self.parts, self.manifest.range = wanted_parts(len(self.query_set), self.options)
         place = self.folder.graph if built else self.store.path
-        record_inputs(self.manifest, self.store, self.query_set, place=place, built=built)
+        size = self.options.part_size
+        queries = slice(self.parts.start * size, self.parts.stop * size)
+        record_inputs(self.manifest, self.store, self.query_set, queries, place=place, built=built)
 
     def _plan_parts(self) -> None:
-        """Cut the queries into parts: one, empty, when there is no query, so that the schema is there."""
+        """Find the parts that are missing."""
         assert self.manifest.backend is not None
-        planned = max(1, -(-len(self.query_set) // self.options.part_size))
         there = {record.part for record in self.manifest.parts}
-        self.missing = [part for part in range(planned) if part not in there]
-        self.manifest.parts_planned = planned
+        self.missing = [part for part in self.parts if part not in there]
+        self.manifest.parts_planned = len(self.parts)
         self.manifest.run_key = run_key(self.manifest)
 
     def score_missing(self) -> None:
@@ -155,30 +161,16 @@ class ScoreJob:
         if not self.missing:
             return
         count, size = len(self.query_set), self.options.part_size
-        ranges = [(part, part * size, min((part + 1) * size, count)) for part in self.missing]
-        self.reporter.start(sum(last - first for _, first, last in ranges))
+        ranges = [PartRange(part, part * size, min((part + 1) * size, count)) for part in self.missing]
+        self.reporter.start(sum(wanted.last - wanted.first for wanted in ranges))
         try:
-            with Background() as background:
-                for part, first, last in ranges:
-                    begin = time.perf_counter()
-                    with self.stopwatch.stage("score"):
-                        blocks = score_blocks(
-                            first,
-                            last,
-                            query_set=self.query_set,
-                            runner=self.runner,
-                            width=self.width,
-                            options=self.options,
-                            reporter=self.reporter,
-                            clock=self.clock,
-                        )
-                    background.start(partial(self._write_part, part, first, last, blocks, begin))
+            self.engine.score(ranges, reporter=self.reporter, record=self._record_part)
         finally:
             self.reporter.finish()
 
     def finish(self) -> Run:
         """Close the manifest, then mark success, or say what is incomplete."""
-        run = Run(self.folder.path, url=self.folder.url, already_done=self.already_done)
+        run = Run(self.folder.path, url=self.folder.url, already_done=self.already_done, span=self.options.part_span)
         self.folder.remove_staging()
         if self.already_done:
             # Only the metrics are told: run.json is as it was.
@@ -189,6 +181,7 @@ class ScoreJob:
             return run
         wrong = self._not_as_wanted()
         self.close("incomplete" if wrong else "finished")
+        self.folder.remove_ranges()
         if not wrong:
             self.folder.mark_success()
             return run
@@ -228,33 +221,13 @@ class ScoreJob:
         self._save()
         log.info("run_closed", extra={"state": state, "seconds": self.manifest.timings_s["total"]})
 
-    def _write_part(self, part: int, first: int, last: int, blocks: list[ScoredBlock], begin: float) -> None:
-        """Write both tables of a part and record it; on the thread in the background, which owns the manifest then."""
-        with self.stopwatch.stage("write"):
-            tables = assemble_part(first, last, blocks, query_set=self.query_set, options=self.options)
-            candidates_file, queries_file = self.folder.write_part(
-                part, candidates=tables.candidates, queries=tables.queries
-            )
-        record = PartRecord(
-            part=part,
-            first_query=first,
-            queries=last - first,
-            candidates=tables.candidates.num_rows,
-            by_status=dict(sorted(tables.by_status.items())),
-            failed_queries=tables.by_status["failed"],
-            unfinished_queries=tables.unfinished,
-            candidates_file=candidates_file,
-            queries_file=queries_file,
-            iterations=tables.iterations,
-            largest_error_bound=tables.largest_error_bound,
-            errors=tables.errors,
-            seconds=round(time.perf_counter() - begin, 4),
-        )
-        insort(self.manifest.parts, record, key=lambda other: other.part)
+    def _record_part(self, finished: FinishedPart) -> None:
+        """Record a part that was written; while parts are scored, whoever calls this owns the manifest."""
+        insort(self.manifest.parts, finished.record, key=lambda other: other.part)
         assert self.manifest.backend is not None
-        self.manifest.backend.final_block_size = self.width.queries
+        self.manifest.backend.final_block_size = finished.block_size
         self._save()
-        log.info("part_done", extra=record.model_dump())
+        log.info("part_done", extra=finished.record.model_dump())
 
     def _save(self) -> None:
         """Write ``run.json`` and the metrics as they stand now."""

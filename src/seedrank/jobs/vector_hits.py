@@ -15,6 +15,7 @@ from seedrank.errors import ConfigError, InputDataError
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.ids import IdEncoder, common_id_type, match_ids, resolve
 from seedrank.io.queries import HitTable, hit_order
+from seedrank.io.vectors import VectorTable
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.returnable import Exclusions
 from seedrank.jobs.vectors import JobVectors
@@ -78,8 +79,8 @@ def refuse_source_of_vectors(hits: HitTable) -> None:
     """
     if VECTOR_SOURCE in hits.source_names:
         raise InputDataError(
-            f"queries: a source is called {VECTOR_SOURCE!r}, which is what the hits of the search among vectors are "
-            "called",
+            f"queries: a source is called {VECTOR_SOURCE!r} ({hits.name}), which is what the hits of the search among "
+            "vectors are called",
             expected="another name",
             fix="rename the source, or switch the search off (--vector-depth 0)",
         )
@@ -112,7 +113,7 @@ def with_vector_hits(
     query_of = match_ids(vectors.queries.ids, hits.query_ids)
     pairs = [(np.zeros(0, np.int32), np.zeros(0, np.int32))]
     for some in exclusions if ranked_alone else ():
-        of_query, excluded = some.among(vectors.nodes.ids, "ids of the node vectors")
+        of_query, excluded = some.among(vectors.nodes.ids, vectors.nodes.table.place_of_ids)
         if of_query is None:
             eligible[excluded] = False
         else:
@@ -130,7 +131,7 @@ def with_vector_hits(
     )
     counts = np.diff(found.offsets)
     places = np.arange(len(found.nodes)) - np.repeat(found.offsets[:-1], counts) + 1
-    return _joined(hits, np.repeat(query_of, counts), vectors.nodes.ids, found.nodes, found.cosines, places)
+    return _joined(hits, np.repeat(query_of, counts), vectors.nodes.table, found.nodes, found.cosines, places)
 
 
 def points_away(
@@ -158,16 +159,15 @@ def _by_asked(
 def _joined(
     hits: HitTable,
     query: npt.NDArray[np.int32],
-    ids: pa.Array,
+    vectors: VectorTable,
     position: npt.NDArray[np.int64],
     cosine: npt.NDArray[np.float64],
     place: npt.NDArray[np.int64],
 ) -> HitTable:
-    """Put found nodes (positions among some ids), with their cosines and places, among the hits."""
+    """Put found nodes (positions among the vectors' ids), with their cosines and places, among the hits."""
     used, code = np.unique(position, return_inverse=True)
-    (old, new), node_ids = union_of_ids(
-        (hits.node_ids, hits.place("node_id")), (ids.take(pa.array(used)), "ids of the node vectors")
-    )
+    ids = vectors.ids.take(pa.array(used))
+    (old, new), node_ids = union_of_ids((hits.node_ids, hits.place("node_id")), (ids, vectors.place_of_ids))
     unnamed = hits.source is None and len(hits.query) > 0
     named = sorted({VECTOR_SOURCE, *(name for name in hits.source_names if name is not None)})
     names = (*named, None) if unnamed or None in hits.source_names else tuple(named)

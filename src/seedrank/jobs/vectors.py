@@ -52,7 +52,7 @@ class VectorSide:
     def usable_at(self, ids: pa.Array, place: str) -> npt.NDArray[np.int64]:
         """Position of the vector of each of some sorted ids, int64 (len(ids),); -1 without one, or of length 0."""
         of_id = np.full(len(ids), -1, dtype=np.int64)
-        match = match_ids(self.ids, ids, wanted_place=f"ids of the {self.table.what}", known_place=place)
+        match = match_ids(self.ids, ids, wanted_place=self.table.place_of_ids, known_place=place)
         usable = np.flatnonzero((match >= 0) & (self.vectors.norms > 0))
         of_id[match[usable]] = usable
         return of_id
@@ -89,9 +89,8 @@ class JobVectors:
         """
         if isinstance(store, NoGraph):
             return np.ones(len(self.nodes.ids), dtype=np.bool_)
-        rank = match_ids(
-            self.nodes.ids, store.ids, wanted_place="ids of the node vectors", known_place=graph_place(store)
-        )
+        place = self.nodes.table.place_of_ids
+        rank = match_ids(self.nodes.ids, store.ids, wanted_place=place, known_place=graph_place(store))
         return rank >= 0 if allowed is None else np.append(allowed, False)[rank]
 
 

@@ -106,8 +106,10 @@ class Stopping:
         Queries of the block.
     k, min_score, precision, tolerance, max_iterations
         As for `seedrank.kernels.ppr.personalized_pagerank`.
-    rounding, rounding_a_step : float
-        What `error_bound` is above truncation, and what each iteration adds to that.
+    rounding : float or float64 (width)
+        What `error_bound` is above truncation.
+    rounding_a_step : float
+        What each iteration adds to that.
     rule : "tolerance" or "top-k"
     """
 
@@ -121,7 +123,7 @@ class Stopping:
         precision: Precision,
         tolerance: float,
         max_iterations: int,
-        rounding: float,
+        rounding: float | Float64Array,
         rounding_a_step: float = 0.0,
         rule: Stop,
     ) -> None:
@@ -130,7 +132,7 @@ class Stopping:
         self._min_score = min_score
         self._tolerance = tolerance
         self._max_iterations = max_iterations
-        self._rounding = rounding
+        self._rounding = np.broadcast_to(np.asarray(rounding, dtype=np.float64), width)
         self._rounding_a_step = rounding_a_step
         self._certify = rule == "top-k"
         # Scores sum to 1, so the k-th is at most 1/k, and so is its lead.
@@ -156,7 +158,7 @@ class Stopping:
         made = np.broadcast_to(iterations, columns.shape)
         finished = self.ends(made, truncation)
         converged = finished if self._tolerance == 0 else truncation <= self._tolerance
-        bound = self._bound(made, truncation)
+        bound = self._bound(columns, made, truncation)
         due = finished | (bound < self._next_check[columns]) if self._certify else finished
         if not due.any():
             return finished
@@ -164,9 +166,8 @@ class Stopping:
         certificate = np.zeros(len(columns), dtype=np.int8)
         if self._certify:
             lead = self._lead(selection)
-            certificate[due] = np.where(
-                lead > bound[due], _CERTIFIED, np.where(lead <= self._rounding, _TIED, _TOLERANCE)
-            )
+            tied = lead <= self._rounding[columns[due]]
+            certificate[due] = np.where(lead > bound[due], _CERTIFIED, np.where(tied, _TIED, _TOLERANCE))
             self._next_check[columns[due]] = np.fmax(lead, RECHECK * bound[due])
             converged = converged | (certificate == _CERTIFIED)
             finished = finished | (certificate == _CERTIFIED)
@@ -204,10 +205,10 @@ class Stopping:
         result.scores[columns] = selection.scores[rows, :k]
         result.counts[columns] = np.minimum(selection.counts[rows], k)
         result.iterations[columns] = iterations
-        result.error_bound[columns] = self._bound(iterations, truncation)
+        result.error_bound[columns] = self._bound(columns, iterations, truncation)
 
-    def _bound(self, iterations: Int64Array, truncation: Float64Array) -> Float64Array:
-        return truncation + self._rounding + self._rounding_a_step * iterations
+    def _bound(self, columns: Int64Array, iterations: Int64Array, truncation: Float64Array) -> Float64Array:
+        return truncation + self._rounding[columns] + self._rounding_a_step * iterations
 
 
 def check_mass(mass: Float64Array, iteration: int, tolerance: float) -> None:

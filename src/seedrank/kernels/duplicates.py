@@ -116,7 +116,7 @@ def reduce_duplicates(
     starts = np.flatnonzero(np.concatenate((np.ones(min(len(order), 1), dtype=np.bool_), changed)))
     first = order[starts]
     sorted_weight = np.ones(len(order)) if weight is None else weight[order]
-    reduced = _reduce_weights(sorted_weight, starts, duplicate_edges)
+    reduced = reduce_weights(sorted_weight, starts, duplicate_edges)
     return ReducedEdges(
         nodes=nodes,
         source=source[first],
@@ -126,8 +126,21 @@ def reduce_duplicates(
     )
 
 
-def _reduce_weights(weight: Float64Array, starts: Int64Array, rule: DuplicateRule) -> Float64Array:
-    """Reduce the weights, ascending within a run, of each run."""
+def reduce_weights(weight: Float64Array, starts: Int64Array, rule: DuplicateRule) -> Float64Array:
+    """Reduce the weights of each run.
+
+    Parameters
+    ----------
+    weight : float64 (rows)
+        Ascending within a run.
+    starts : int64 (runs)
+        First row of each run.
+    rule : "sum", "max", "min" or "mean"
+
+    Returns
+    -------
+    float64 (runs)
+    """
     lengths = np.diff(starts, append=len(weight))
     if rule == "min":
         return weight[starts]

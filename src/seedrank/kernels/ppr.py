@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from seedrank.kernels.arrays import BoolArray, Precision
-from seedrank.kernels.backend import Backend, QueryBlock
+from seedrank.kernels.backend import Backend, ForeignBackend, QueryBlock
 from seedrank.kernels.block_result import BlockResult, StepProgress, Stop, Stopping, check_mass
 from seedrank.kernels.ppr_relaxed import iterate_relaxed
 from seedrank.kernels.relaxation import Relaxation
@@ -37,7 +37,8 @@ def personalized_pagerank(
     ``truncation = min(2 αⁱ, (α/λ)·‖vⁱ - vⁱ⁻¹‖₁)`` bounds the distance of the exactly computed vector to π,
     and a rounding error of e a step adds at most e/λ. ``error_bound = truncation + 4 ε/λ`` with ε the
     machine epsilon of the precision: storing a vector of mass 1 costs ε/2, which leaves a seven-fold margin
-    for the arithmetic (backends add long rows in float64 whatever the precision).
+    for the arithmetic (backends add long rows in float64 whatever the precision). A `ForeignBackend` says itself what
+    its steps add to that, and is measured every few steps only.
 
     A query is finished when tolerance > 0 and truncation <= tolerance, the last allowed step included, or
     when `max_iterations` steps were made; under the rule ``top-k`` also as soon as its set of k nodes is certain (see
@@ -85,6 +86,7 @@ def personalized_pagerank(
     """
     damping = 1.0 - restart
     epsilon = float(np.finfo(precision).eps)
+    foreign = backend if isinstance(backend, ForeignBackend) else None
     stopping = Stopping(
         lambda columns, count: backend.select(columns, k=count, eligible=eligible, min_score=min_score),
         width=block.width,
@@ -93,7 +95,7 @@ def personalized_pagerank(
         precision=precision,
         tolerance=tolerance,
         max_iterations=max_iterations,
-        rounding=4.0 * epsilon / restart,
+        rounding=(4.0 * epsilon if foreign is None else 4.0 * epsilon + foreign.step_rounding(block)) / restart,
         rule=stop,
     )
     mass_tolerance = max(1e-6, 8.0 * epsilon / restart)
@@ -120,10 +122,16 @@ def personalized_pagerank(
     truncation = np.full(len(kept), 2.0)
     # With a fixed number of steps only the last two matter: for the difference, and for rows that end walks.
     always = tolerance > 0 or should_stop is not None
-    for iteration in range(1, max_iterations + 1):
+    ahead = 0 if foreign is None else foreign.steps_a_call if always else max_iterations
+    iteration = 0
+    while len(running):
         if should_stop is not None and should_stop():
-            stopping.cut_short(running, iteration - 1, truncation[np.searchsorted(kept, running)])
+            stopping.cut_short(running, iteration, truncation[np.searchsorted(kept, running)])
             return stopping.result
+        unmeasured = min(ahead, max_iterations - iteration - 1)
+        if foreign is not None and unmeasured:
+            foreign.advance(unmeasured)
+        iteration += unmeasured + 1
         measure = always or iteration >= max_iterations - 1
         report = backend.step(measure=measure)
         truncation = np.full(len(kept), 2.0 * damping**iteration)
@@ -135,10 +143,9 @@ def personalized_pagerank(
         running = running[~finished]
         if on_step is not None:
             on_step(StepProgress(iteration, len(running), float(current.max())))
-        if not len(running):
-            break
-        # Finished columns ride along until half of the work would be theirs: compaction copies the block.
-        if 2 * len(running) <= len(kept):
+        # Finished columns ride along until half of the work would be theirs: compaction copies the block. In a library
+        # that takes one vector at a time nothing is copied.
+        if 0 < len(running) < len(kept) and (foreign is not None or 2 * len(running) <= len(kept)):
             backend.keep(running)
             truncation = truncation[np.searchsorted(kept, running)]
             kept = running

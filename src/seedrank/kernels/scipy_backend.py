@@ -10,7 +10,7 @@ from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Ar
 from seedrank.kernels.backend import QueryBlock, Selection, StepReport
 from seedrank.kernels.column_sums import column_sums
 from seedrank.kernels.row_slabs import MAX_SLAB_ENTRIES, ROW_CHUNK, RowSlabs
-from seedrank.kernels.topk import top_k
+from seedrank.kernels.select_columns import select_columns
 from seedrank.kernels.transition import Transition
 
 TILE_ROWS = 2**14
@@ -25,8 +25,13 @@ class _Graph:
     products: tuple[RowSlabs, ...]
     tiles: list[tuple[int, int]]
     tile_dangling: list[Int32Array]
-    dtype: np.dtype[np.float32] | np.dtype[np.float64]
+    precision: Precision
     order: Int32Array
+
+    @property
+    def dtype(self) -> np.dtype[np.float32] | np.dtype[np.float64]:
+        """Element type of the vectors."""
+        return np.dtype(np.float32) if self.precision == "float32" else np.dtype(np.float64)
 
     @property
     def structure_only(self) -> bool:
@@ -105,7 +110,7 @@ class ScipyBackend:
                 transition.dangling_nodes[bounds[tile] : bounds[tile + 1]] - np.int32(start)
                 for tile, (start, _) in enumerate(tiles)
             ],
-            dtype=np.dtype(np.float32) if precision == "float32" else np.dtype(np.float64),
+            precision=precision,
             order=order,
         )
 
@@ -249,25 +254,17 @@ class ScipyBackend:
         self, matrix: ScoreArray, columns: Int64Array, *, k: int, eligible: BoolArray | None, min_score: float
     ) -> Selection:
         graph, block = self._graph, self._block
-        nodes = np.full((len(columns), k), -1, dtype=np.int32)
-        scores = np.zeros((len(columns), k), dtype=graph.dtype)
-        counts = np.zeros(len(columns), dtype=np.int32)
-        offsets, reachable = block.query.exclude_offsets, block.query.reachable
-        for row, column in enumerate(columns):
-            position = int(np.searchsorted(block.columns, column))
-            allowed = eligible
-            if reachable is not None:
-                near = (reachable >> np.uint64(column) & np.uint64(1)).astype(np.bool_)
-                allowed = near if eligible is None else near & eligible
-            found, values = top_k(
-                np.ascontiguousarray(matrix[:, position]),
-                k=k,
-                order=graph.order,
-                eligible=allowed,
-                excluded=block.query.exclude_nodes[offsets[column] : offsets[column + 1]],
-                min_score=min_score,
-            )
-            counts[row] = len(found)
-            nodes[row, : len(found)] = found
-            scores[row, : len(found)] = values
-        return Selection(nodes=nodes, scores=scores, counts=counts)
+
+        def vector(column: int) -> ScoreArray:
+            return np.ascontiguousarray(matrix[:, int(np.searchsorted(block.columns, column))])
+
+        return select_columns(
+            vector,
+            columns,
+            block.query,
+            precision=graph.precision,
+            order=graph.order,
+            k=k,
+            eligible=eligible,
+            min_score=min_score,
+        )

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for files that should not be there: tables of every type and shape, and damaged Parquet.
+"""Hypothesis strategies for files that should not be there: tables of every type and shape, and damaged bytes.
 
 What reads them has to end well or say what is wrong; see ``tests/fuzzing.py``.
 """
@@ -25,7 +25,8 @@ ROLES: dict[str, tuple[str, ...]] = {
     "hits": ("query_id", "node_id", "weight", "source", "rank"),
     "lists": ("query_id", "seeds", "weight", "source"),
     "exclusions": ("query_id", "node_id"),
-    "query_info": ("query_id", "text", "structural", "lexical", "budget", "exclude"),
+    "query_info": ("query_id", "text", "structural", "lexical", "budget", "method", "exclude"),
+    "vectors": ("id", "vector"),
 }
 ODD_NAMES = (
     "",
@@ -145,12 +146,15 @@ def _likely(name: str, generator: np.random.Generator, rows: int) -> pa.Array | 
     if name in ("src", "dst", "node_id", "id"):
         kind = (pa.int64(), pa.int32(), pa.uint64())[generator.choice(3, p=(0.8, 0.1, 0.1))]
         return pa.array(np.arange(rows) if name == "id" else numbers, kind)
-    if name in ("type", "source", "path", "text", "budget"):
+    if name in ("budget", "method"):
+        texts = ("fast", "balanced", "thorough") if name == "budget" else ("ppr", "fuse", "bfs")
+    if name in ("type", "source", "path", "text", "budget", "method"):
         return pa.array([texts[number % 3] for number in numbers])
     if name == "query_id":
         return pa.array([f"q{row}" for row in range(rows)])
-    if name == "budget":
-        texts = ("fast", "balanced", "thorough")
+    if name == "vector":
+        kind = pa.list_(pa.float32(), 2) if generator.random() < 0.5 else pa.list_(pa.float64())
+        return pa.array(generator.standard_normal((rows, 2)).tolist(), kind)
     if name in ("seeds", "exclude"):
         return pa.array([numbers[: generator.integers(0, 4)].tolist() for _ in range(rows)], pa.list_(pa.int64()))
     plain = {"rank": numbers + 1, "weight": numbers + 1, "structural": numbers > 2, "lexical": numbers > 2}
@@ -212,14 +216,40 @@ def parquet_bytes(table: pa.Table, generator: np.random.Generator) -> bytes:
 def damaged_files(draw: st.DrawFn, table: pa.Table) -> bytes:
     """Bytes of a good table's Parquet file of which some are other ones, missing or too many; most in the footer."""
     generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    data = bytearray(parquet_bytes(table, generator))
+    data = parquet_bytes(table, generator)
+    # The footer says how much there is of everything.
+    return draw(damaged(data, len(data) - int.from_bytes(data[-8:-4], "little") - 8, len(data), generator))
+
+
+#: Shapes, types and orders of arrays, of which two dimensions of floats are vectors.
+_SHAPES = ((6, 2), (6, 2), (6, 2), (0, 2), (2, 0), (4,), (), (2, 3, 2), (1000, 40))
+_TYPES = ("<f4", "<f4", "<f8", "<f2", ">f4", "<i8", "?", "<c8", "<U3", "<M8[s]", "V5")
+
+
+@st.composite
+def array_files(draw: st.DrawFn) -> bytes:
+    """Bytes of ``.npy`` files: of any shape, type and order, and damaged, most in the header."""
+    generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    array = np.zeros(draw(st.sampled_from(_SHAPES)), draw(st.sampled_from(_TYPES)))
+    if array.dtype.kind == "f" and array.size:
+        array[...] = generator.standard_normal(array.shape)
+        if draw(st.integers(0, 9)) == 0:
+            array.flat[0] = draw(st.sampled_from([np.nan, np.inf]))
+    stream = io.BytesIO()
+    np.save(stream, np.asfortranarray(array) if draw(st.booleans()) else array)
+    data = stream.getvalue()
+    return data if draw(st.booleans()) else draw(damaged(data, 0, min(len(data), 128), generator))
+
+
+@st.composite
+def damaged(draw: st.DrawFn, good: bytes, first: int, last: int, generator: np.random.Generator) -> bytes:
+    """Bytes of which some are other ones, missing or too many, half of them between ``first`` and ``last``."""
+    data = bytearray(good)
     for _ in range(draw(st.sampled_from([1, 1, 1, 2, 3, 8]))):
         if not data:
             break
-        # The footer says how much there is of everything.
-        footer = min(len(data), int.from_bytes(data[-8:-4], "little") + 8)
-        first = len(data) - footer if draw(st.booleans()) else 0
-        place = int(generator.integers(first, len(data)))
+        low, high = (first, last) if draw(st.booleans()) and first < len(data) else (0, len(data))
+        place = int(generator.integers(low, min(high, len(data))))
         length = int(generator.choice([1, 1, 2, 4, 8, 40]))
         kind = draw(st.sampled_from(["flip", "flip", "set", "large", "cut", "repeat", "zero", "end", "insert"]))
         if kind == "flip":

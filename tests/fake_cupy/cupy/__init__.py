@@ -62,9 +62,35 @@ class ndarray:  # noqa: N801  # the name it has in CuPy
         """Set every element."""
         self._host.fill(value)
 
-    def __getitem__(self, part: slice) -> ndarray:
+    def astype(self, dtype: npt.DTypeLike) -> ndarray:
+        """Copy as another type."""
+        return ndarray(self._host.astype(dtype))
+
+    def sum(self) -> ndarray:
+        """Add all elements."""
+        return ndarray(self._host.sum(keepdims=True))
+
+    def __getitem__(self, part: slice | ndarray) -> ndarray:
+        if isinstance(part, ndarray):
+            return ndarray(self._host[part._host])
         assert isinstance(part, slice)
         return ndarray(self._host[part], self._base or self)
+
+    def __setitem__(self, part: slice | ndarray, values: ndarray) -> None:
+        assert values.dtype == self.dtype, "no silent conversion here"
+        self._host[part._host if isinstance(part, ndarray) else part] = values._host
+
+    def __sub__(self, other: ndarray) -> ndarray:
+        return ndarray(self._host - other._host)
+
+    def __abs__(self) -> ndarray:
+        return ndarray(np.abs(self._host))
+
+    def __len__(self) -> int:
+        return len(self._host)
+
+    def __float__(self) -> float:
+        return float(self._host.item())
 
     def __array__(self, *_: Any) -> npt.NDArray[Any]:
         raise TypeError("Implicit conversion to a NumPy array is not allowed")
@@ -95,6 +121,7 @@ class _Function:
 
     def __call__(self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Any]) -> None:
         cuda.runtime.check("memory")
+        cuda.runtime.check("launch")
         if os.environ.get("FAKE_CUPY_FAULT") == "kernel:wrong":
             return
         hosts = [value._host if isinstance(value, ndarray) else value for value in arguments]

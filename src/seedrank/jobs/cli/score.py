@@ -103,10 +103,12 @@ def _echo_summary(run: Run) -> None:
     manifest = run.manifest
     assert manifest.queries is not None
     assert manifest.backend is not None
+    part_range = manifest.range
     bounds = [part.largest_error_bound for part in manifest.parts if part.largest_error_bound is not None]
     echo_table(
         f"run {run.name}",
         {
+            **({} if part_range is None else {"parts": f"{part_range.first}:{part_range.last} of {part_range.of}"}),
             "queries": manifest.queries.total,
             "status": manifest.queries.by_status,
             "seeds_missing": manifest.queries.seeds_missing,

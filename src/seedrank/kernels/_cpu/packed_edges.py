@@ -9,15 +9,11 @@ from numba import get_num_threads, prange
 
 from seedrank.kernels._cpu.compiled import compiled
 from seedrank.kernels._cpu.radix_sort import Rows, sort_by_bits
+from seedrank.kernels._cpu.reduce_runs import count_dtype, reduce_runs
 from seedrank.kernels.arrays import DuplicateRule, Float64Array, Int32Array, Int64Array
 from seedrank.kernels.duplicates import CompressedRows
+from seedrank.kernels.edge_keys import KEY_BITS
 from seedrank.kernels.runs import offsets_of
-
-KEY_BITS = 63
-"""Bits that a packed edge may use: the non-negative part of int64."""
-
-SUM, MAX, MIN, MEAN = range(4)
-RULES: dict[DuplicateRule, int] = {"sum": SUM, "max": MAX, "min": MIN, "mean": MEAN}
 
 
 class PackedEdges:
@@ -65,13 +61,13 @@ class PackedEdges:
         spare: Rows = (np.empty_like(key), None if weight is None else np.empty_like(weight))
         bits = 2 * self._node_bits + self._type_bits
         rows, spare = sort_by_bits(rows, spare, low=0, high=bits, threads=self._threads)
-        self._key, self._weight = _reduce(rows, RULES[duplicate_edges], self._threads)
+        self._key, self._weight = reduce_runs(rows, duplicate_edges, self._threads)
         self.entries = len(self._key)
         self._spare_key = spare[0][: self.entries]
         # Each share of the edges counts for itself, in no more memory than the edges take.
         shares = min(self._threads, 1 + self.entries // max(nodes, 1))
         starts = np.empty(nodes + 1, dtype=np.int64)
-        in_degree = np.zeros((shares, nodes), dtype=_count_dtype(self.entries))
+        in_degree = np.zeros((shares, nodes), dtype=count_dtype(self.entries))
         self.self_loops = int(_count(self._key, self._node_bits, self._type_bits, starts, in_degree))
         self.out_degree: Int64Array = np.diff(starts)
         self.in_degree: Int64Array = in_degree.sum(axis=0, dtype=np.int64)
@@ -130,33 +126,6 @@ class PackedEdges:
         return None if dtype is None else np.empty(self.entries, dtype=dtype)
 
 
-def _reduce(rows: Rows, rule: int, threads: int) -> Rows:
-    """Distinct keys and the weight of each, in the same memory; weights are None when all are exactly 1."""
-    key, weight = rows
-    # Rows without weights are counted, in 4 bytes each while they fit.
-    reduced = np.empty(len(key), _count_dtype(len(key))) if weight is None and rule == SUM else weight
-    # Shares begin where a run begins.
-    begin = [0]
-    for thread in range(1, threads + 1):
-        at = len(key) * thread // threads
-        begin.append(int(np.searchsorted(key, key[at], side="left")) if at < len(key) else at)
-    kept = np.zeros(threads, dtype=np.int64)
-    _reduce_runs(key, weight, reduced, np.array(begin), kept, rule)
-    distinct = 0
-    for first, count in zip(begin, kept.tolist(), strict=False):
-        for array in (key, reduced):
-            if array is not None and distinct < first:
-                array[distinct : distinct + count] = array[first : first + count]
-        distinct += count
-    if reduced is None or bool((reduced[:distinct] == 1).all()):
-        return key[:distinct], None
-    return key[:distinct], reduced[:distinct]
-
-
-def _count_dtype(most: int) -> type[np.int32 | np.int64]:
-    return np.int32 if most < 2**31 else np.int64
-
-
 def _types(edge_type: Int32Array | None) -> int:
     return 1 if edge_type is None or not len(edge_type) else int(edge_type.max()) + 1
 
@@ -174,42 +143,6 @@ def _pack(source: Any, target: Any, edge_type: Any, key: Any, node_bits: int, ty
             if edge_type is not None:
                 packed = packed << type_bits | np.int64(edge_type[i])
             key[i] = packed
-
-
-@compiled(parallel=True)
-def _reduce_runs(key: Any, weight: Any, reduced: Any, begin: Any, kept: Any, rule: int) -> None:
-    """Keep one row of each run of equal keys, at the start of each share ``begin[s] … begin[s + 1]``.
-
-    ``kept[s]`` becomes the number of rows that are kept. `reduced` may be `weight`.
-    """
-    for share in prange(kept.shape[0]):
-        i = free = begin[share]
-        while i < begin[share + 1]:
-            end = i + 1
-            while end < begin[share + 1] and key[end] == key[i]:
-                end += 1
-            key[free] = key[i]
-            if reduced is not None:
-                reduced[free] = end - i if weight is None else _reduce_weights(weight[i:end], rule)
-            free += 1
-            i = end
-        kept[share] = free - begin[share]
-
-
-@compiled()
-def _reduce_weights(weights: Any, rule: int) -> Any:
-    """Reduce the weights of one edge in ascending order, whatever the order of the rows was."""
-    if weights.shape[0] == 1:
-        return weights[0]
-    weights.sort()
-    if rule == MIN:
-        return weights[0]
-    if rule == MAX:
-        return weights[-1]
-    total = 0.0
-    for weight in weights:
-        total += weight
-    return total / weights.shape[0] if rule == MEAN else total
 
 
 @compiled(parallel=True)

@@ -10,7 +10,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from seedrank.errors import ResourceError
+from seedrank.errors import KernelError, ResourceError
 from seedrank.kernels._gpu.source import LANES, OPTIONS, kernel_source
 from seedrank.kernels.arrays import Precision
 
@@ -87,15 +87,41 @@ def device_errors() -> Iterator[None]:
     MemoryError
         The device has no room; CuPy's own error is one already.
     ResourceError
-        Anything else that the driver reports: most such errors leave the process without a device.
+        The process has no device any more (an address out of bounds, a failed launch, a device that fell off the bus):
+        every further call fails likewise.
+    KernelError
+        The device refused this call only, and takes others.
     """
     try:
         yield
     except cupy.cuda.runtime.CUDARuntimeError as error:
         if error.status == _OUT_OF_MEMORY:
             raise MemoryError(str(error)) from error
-        raise ResourceError(
-            f"the GPU failed: {error}",
-            expected="a device and a driver that work",
-            fix="start again: finished parts are kept; see the kernel log for Xid errors, or use --backend cpu",
+        check_alive(error)
+        raise KernelError(
+            f"the GPU refused a call: {error}",
+            expected="a call that it takes",
+            fix="report this with the output of `seedrank info`; --backend cpu may still work",
         ) from error
+
+
+def check_alive(error: Exception) -> None:
+    """Ask the device, after a call failed with ``error``, whether it still takes calls.
+
+    CUDA repeats an error that leaves the process without a device at every call that follows; any other is forgotten.
+    So the answer needs no list of codes, which grows with every release.
+
+    Raises
+    ------
+    ResourceError
+        It does not.
+    """
+    try:
+        cupy.cuda.runtime.deviceSynchronize()
+    except cupy.cuda.runtime.CUDARuntimeError as lost:
+        raise ResourceError(
+            f"the GPU failed, and this process cannot use it any more: {error}",
+            expected="a device and a driver that work",
+            fix="run the same command again: finished parts are kept, it goes on from there; if it fails again, see "
+            "the kernel log for Xid errors, or use --backend cpu",
+        ) from lost

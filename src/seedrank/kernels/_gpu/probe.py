@@ -1,4 +1,4 @@
-"""Whether there is a GPU that works, found out in a child process; and what to do where there is none."""
+"""Whether there is a GPU that works, and cuGraph on it, found out in a child process; and what to do where not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib.util
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from seedrank.errors import ResourceError
@@ -16,6 +16,9 @@ TIMEOUT_S = 60.0
 
 _EXTRAS = "pip install 'seedrank[gpu-cu13]' (driver 580 or newer) or 'seedrank[gpu-cu12]' (535 or newer), never both"
 _CPU = "use --backend cpu, or auto"
+_CUGRAPH_EXTRAS = (
+    "pip install 'seedrank[cugraph-cu13]' (driver 580 or newer) or 'seedrank[cugraph-cu12]' (535 or newer), never both"
+)
 
 #: Code → (what is wrong, what was expected, how to fix it). The detail follows the first.
 _MESSAGES: dict[str, tuple[str, str, str]] = {
@@ -75,6 +78,20 @@ _MESSAGES: dict[str, tuple[str, str, str]] = {
         "the kernels compute nonsense on this GPU", "exact answers",
         f"report this with the output of `seedrank info`; {_CPU}",
     ),
+    "cugraph-not-installed": (
+        "pylibcugraph is not installed", "the extra for cuGraph", f"{_CUGRAPH_EXTRAS}; or use --backend gpu",
+    ),
+    "cugraph-import-failed": (
+        "pylibcugraph is installed, but cannot be imported", "an import that works", f"reinstall: {_CUGRAPH_EXTRAS}",
+    ),
+    "cugraph-failed": (
+        "cuGraph does not run on this GPU", "two steps on a graph of three nodes",
+        f"reinstall: {_CUGRAPH_EXTRAS}; or use --backend gpu",
+    ),
+    "cugraph-wrong": (
+        "cuGraph computes something else than personalized PageRank by the rules of seedrank", "exact answers",
+        "report this with the output of `seedrank info`; use --backend gpu or cpu",
+    ),
 }  # fmt: skip
 
 
@@ -88,8 +105,8 @@ class DeviceReport:
         "ok", or what is wrong: a short name that does not change.
     detail : str
         What the library said.
-    cupy : str
-        Version of CuPy; "" where it was not imported.
+    cupy, cugraph : str
+        Versions of CuPy and pylibcugraph; "" where they were not imported.
     built_for, driver : int
         CUDA versions, 1000 × major + 10 × minor; 0: not known, or none.
     device : str
@@ -101,6 +118,7 @@ class DeviceReport:
     code: str
     detail: str = ""
     cupy: str = ""
+    cugraph: str = ""
     built_for: int = 0
     driver: int = 0
     device: str = ""
@@ -121,7 +139,8 @@ class DeviceReport:
         """Say what is wrong and how to fix it, as an error."""
         found, expected, fix = self._driver_message() if self.code == "driver-too-old" else _MESSAGES[self.code]
         # What CuPy says of itself adds nothing to these.
-        plain = self.code in ("not-installed", "driver-too-old", "driver-hang") or not self.detail
+        plain = self.code in ("not-installed", "driver-too-old", "driver-hang", "cugraph-not-installed")
+        plain = plain or not self.detail
         return ResourceError(found if plain else f"{found}: {self.detail}", expected=expected, fix=fix)
 
     def _driver_message(self) -> tuple[str, str, str]:
@@ -153,9 +172,19 @@ def probe_device(timeout_s: float | None = None) -> DeviceReport:
     return _ask_child(TIMEOUT_S if timeout_s is None else timeout_s)
 
 
+def probe_cugraph(timeout_s: float | None = None) -> DeviceReport:
+    """Try the GPU, and then cuGraph on it, as `probe_device` does: two steps through ``--backend cugraph``."""
+    report = probe_device(timeout_s)
+    if not report.usable:
+        return report
+    if importlib.util.find_spec("pylibcugraph") is None:
+        return replace(report, code="cugraph-not-installed")
+    return _ask_child(TIMEOUT_S if timeout_s is None else timeout_s, "cugraph")
+
+
 @cache
-def _ask_child(timeout_s: float) -> DeviceReport:
-    command = [sys.executable, "-m", "seedrank.kernels._gpu.probe_child"]
+def _ask_child(timeout_s: float, *libraries: str) -> DeviceReport:
+    command = [sys.executable, "-m", "seedrank.kernels._gpu.probe_child", *libraries]
     try:
         done = subprocess.run(  # noqa: S603  # this interpreter, a module of this package
             command, capture_output=True, text=True, timeout=timeout_s, check=False, stdin=subprocess.DEVNULL

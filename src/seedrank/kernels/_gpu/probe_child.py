@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from seedrank.errors import ResourceError
-from seedrank.kernels.backend import QueryBlock
+from seedrank.kernels.backend import Backend, QueryBlock
 from seedrank.kernels.transition import SparseRows, Transition
 
 CODES = {
@@ -29,17 +30,19 @@ CODES = {
 _INSUFFICIENT_DRIVER = 35
 
 
-def examine() -> dict[str, Any]:
-    """Try the GPU.
+def examine(*, cugraph: bool = False) -> dict[str, Any]:
+    """Try the GPU, and cuGraph on it where that is asked for.
 
     Returns
     -------
     dict
-        ``code`` ("ok" or what failed), ``detail``, and what was learnt before: ``cupy``, ``built_for`` and ``driver``
-        (CUDA versions as 1000 × major + 10 × minor), ``device``, ``free_bytes``, ``total_bytes``.
+        ``code`` ("ok" or what failed), ``detail``, and what was learnt before: ``cupy``, ``cugraph``, ``built_for`` and
+        ``driver`` (CUDA versions as 1000 × major + 10 × minor), ``device``, ``free_bytes``, ``total_bytes``.
     """
     facts: dict[str, Any] = {}
-    for attempt in (_import, _count_devices, _run_kernels):
+    attempts: list[Callable[[dict[str, Any]], dict[str, Any]]] = [_import, _count_devices]
+    attempts += [_import_cugraph, _run_cugraph] if cugraph else [_run_kernels]
+    for attempt in attempts:
         failure = attempt(facts)
         if failure:
             return facts | failure
@@ -71,13 +74,40 @@ def _count_devices(facts: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
+def _import_cugraph(facts: dict[str, Any]) -> dict[str, Any]:
+    try:
+        import pylibcugraph  # noqa: PLC0415
+    except Exception as error:  # whatever a broken installation raises
+        return _failure("cugraph-import-failed", error)
+    facts["cugraph"] = pylibcugraph.__version__
+    return {}
+
+
+def _run_cugraph(facts: dict[str, Any]) -> dict[str, Any]:
+    from seedrank.kernels.cugraph_backend import CugraphBackend  # noqa: PLC0415  # needs CuPy and pylibcugraph
+
+    failure = _run(facts, CugraphBackend)
+    # What the kernels of this package would be blamed for is cuGraph's here.
+    blamed = {"kernels-failed": "cugraph-failed", "toolkit-missing": "cugraph-failed", "kernels-wrong": "cugraph-wrong"}
+    return failure | {"code": blamed.get(failure["code"], failure["code"])} if failure else {}
+
+
 def _run_kernels(facts: dict[str, Any]) -> dict[str, Any]:
+    def backend() -> Backend:
+        from seedrank.kernels.gpu_backend import GpuBackend  # noqa: PLC0415  # needs CuPy
+
+        return GpuBackend()
+
+    return _run(facts, backend)
+
+
+def _run(facts: dict[str, Any], make: Callable[[], Backend]) -> dict[str, Any]:
     import cupy  # noqa: PLC0415
 
     try:
         facts["device"] = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
         facts["free_bytes"], facts["total_bytes"] = cupy.cuda.Device().mem_info
-        wrong = check_kernels()
+        wrong = check_kernels(make())
     except MemoryError as error:
         return _failure("out-of-memory", error)
     except ResourceError as error:  # what the backend makes of the driver's errors
@@ -92,10 +122,8 @@ def _run_kernels(facts: dict[str, Any]) -> dict[str, Any]:
     return {"code": "kernels-wrong", "detail": wrong} if wrong else {}
 
 
-def check_kernels() -> str:
+def check_kernels(backend: Backend) -> str:
     """Compute two steps on the cycle 0 → 1 → 2 → 0, whose answers are exact; say what is wrong, or ""."""
-    from seedrank.kernels.gpu_backend import GpuBackend  # noqa: PLC0415  # needs CuPy
-
     offsets, one = np.arange(4, dtype=np.int64), np.ones(3)
     cycle = Transition(
         nodes=3,
@@ -106,7 +134,6 @@ def check_kernels() -> str:
         dangling_nodes=np.zeros(0, dtype=np.int32),
         dangling="seeds",
     )
-    backend = GpuBackend()
     backend.load(cycle, precision="float32", order=np.array([0, 2, 1], dtype=np.int32))
     none = np.zeros(2, dtype=np.int64)
     seed = QueryBlock(np.array([0, 1]), np.zeros(1, dtype=np.int32), np.ones(1), none, np.zeros(0, dtype=np.int32))
@@ -124,4 +151,4 @@ def _failure(code: str, error: BaseException) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(examine()) + "\n")
+    sys.stdout.write(json.dumps(examine(cugraph="cugraph" in sys.argv[1:])) + "\n")

@@ -1,7 +1,8 @@
 """The CUDA runtime of the stand-in for CuPy.
 
 ``FAKE_CUPY_LIBCUDA=1`` asks the driver library that the loader finds, as the real runtime does: a fake one then says
-what is wrong. ``FAKE_CUPY_FAULT`` is a status that allocations fail with (``memory:STATUS``), or what is wrong with
+what is wrong. ``FAKE_CUPY_FAULT`` is a status that every call fails with as long as it is set (``memory:STATUS``; out
+of memory, 2, leaves the device alive), one that launches alone fail with (``launch:STATUS``), or what is wrong with
 kernels: ``kernel:wrong`` (they do nothing), ``kernel:missing`` (no compiler) or ``kernel:broken`` (it fails).
 """
 
@@ -28,6 +29,12 @@ def check(where: str) -> None:
     place, _, status = os.environ.get("FAKE_CUPY_FAULT", "").partition(":")
     if place == where:
         raise CUDARuntimeError(int(status))
+
+
+def deviceSynchronize() -> None:  # noqa: N802
+    """Wait for the device: an error that cannot be recovered from comes back here."""
+    if os.environ.get("FAKE_CUPY_FAULT") != "memory:2":
+        check("memory")
 
 
 def _driver() -> ctypes.CDLL | None:

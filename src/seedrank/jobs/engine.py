@@ -1,0 +1,84 @@
+"""Who scores the parts of a job: this process, or workers beside it. The job plans and records, an engine computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import TracebackType
+from typing import NamedTuple, Protocol
+
+from seedrank.config import ScoreOptions
+from seedrank.io.graphstore import GraphStore
+from seedrank.io.records import BackendRecord
+from seedrank.io.run_store import RunStore
+from seedrank.jobs.blocks import BlockWidth
+from seedrank.jobs.clock import Clock
+from seedrank.jobs.methods import start_method
+from seedrank.jobs.part_scorer import FinishedPart, PartRange, PartScorer, ScoredPart
+from seedrank.jobs.pipeline import Background
+from seedrank.jobs.progress import Reporter, Stopwatch
+from seedrank.jobs.query_set import QuerySet
+
+
+class JobParts(NamedTuple):
+    """What an engine needs of a job, besides its graph and its queries.
+
+    Attributes
+    ----------
+    folder : where parts are written.
+    options : those of the run; a run that goes on has the backend that it began with.
+    stopwatch, clock : of the job.
+    """
+
+    folder: RunStore
+    options: ScoreOptions
+    stopwatch: Stopwatch
+    clock: Clock
+
+
+class Engine(Protocol):
+    """Scores parts; what it holds ends with its ``with`` block."""
+
+    def __enter__(self) -> Engine:
+        """Begin."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Give back all that was taken."""
+
+    def start(self, job: JobParts, store: GraphStore, queries: Callable[[], QuerySet]) -> BackendRecord:
+        """Make the method ready; ``queries`` waits for the query set, which may be read meanwhile."""
+
+    def score(self, ranges: Sequence[PartRange], *, reporter: Reporter, record: Callable[[FinishedPart], None]) -> None:
+        """Score and write these parts, and tell of each, in any order, one call at a time, as soon as it is written."""
+
+
+class InProcess:
+    """The engine of one process: parts one after the other, each written while the next is scored."""
+
+    def __enter__(self) -> InProcess:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        pass
+
+    def start(self, job: JobParts, store: GraphStore, queries: Callable[[], QuerySet]) -> BackendRecord:
+        """See `Engine.start`."""
+        runner = start_method(store, queries, job.options, job.stopwatch, job.clock)
+        width = BlockWidth(runner.backend.block_size)
+        self._writer = job.folder
+        self._scorer = PartScorer(queries(), runner, width, job.options, job.clock, job.stopwatch)
+        return runner.backend
+
+    def score(self, ranges: Sequence[PartRange], *, reporter: Reporter, record: Callable[[FinishedPart], None]) -> None:
+        """See `Engine.score`; parts are recorded by the thread in the background."""
+
+        def write(scored: ScoredPart) -> None:
+            record(self._scorer.write(scored, self._writer))
+
+        with Background() as background:
+            for wanted in ranges:
+                background.start(partial(write, self._scorer.score(wanted, reporter)))

@@ -1,0 +1,126 @@
+"""One part from its first query to its two files; which parts there are, and who records them, is not known here."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+from seedrank.config import ScoreOptions
+from seedrank.io.records import PartRecord, StoredFile
+from seedrank.jobs.blocks import BlockWidth, ScoredBlock, score_blocks
+from seedrank.jobs.clock import Clock
+from seedrank.jobs.outcome import Runner
+from seedrank.jobs.parts import AssembledPart, assemble_part
+from seedrank.jobs.progress import Reporter, Stopwatch
+from seedrank.jobs.query_set import QuerySet
+
+
+class PartRange(NamedTuple):
+    """A part and its queries ``first`` … ``last - 1``."""
+
+    part: int
+    first: int
+    last: int
+
+
+class ScoredPart(NamedTuple):
+    """The blocks of a part, and when it was begun (of `time.perf_counter`)."""
+
+    range: PartRange
+    blocks: list[ScoredBlock]
+    begun: float
+
+
+class FinishedPart(NamedTuple):
+    """What is told of a part that was written, and the queries that were scored together in the end."""
+
+    record: PartRecord
+    block_size: int
+
+
+class PartWriter(Protocol):
+    """Where the files of parts go; every `seedrank.io.run_store.RunStore` is one."""
+
+    def write_part(self, part: int, *, candidates: pa.Table, queries: pa.Table) -> tuple[StoredFile, StoredFile]:
+        """Write both files of a part; returns what identifies their content."""
+
+
+@dataclass(frozen=True)
+class PartScorer:
+    """Everything that scores parts and writes them: a method that is ready, its queries, and their limits.
+
+    Scoring and writing are two steps, so that a part may be written while the next one is scored.
+    """
+
+    query_set: QuerySet
+    runner: Runner
+    width: BlockWidth
+    options: ScoreOptions
+    clock: Clock
+    stopwatch: Stopwatch
+
+    def score(self, wanted: PartRange, reporter: Reporter) -> ScoredPart:
+        """Score the queries of a part.
+
+        Raises
+        ------
+        InterruptedRunError
+            The job was cancelled.
+        ResourceError
+            Memory does not hold a single query.
+        """
+        begun = time.perf_counter()
+        with self.stopwatch.stage("score"):
+            blocks = score_blocks(
+                wanted.first,
+                wanted.last,
+                query_set=self.query_set,
+                runner=self.runner,
+                width=self.width,
+                options=self.options,
+                reporter=reporter,
+                clock=self.clock,
+            )
+        return ScoredPart(wanted, blocks, begun)
+
+    def write(self, scored: ScoredPart, writer: PartWriter) -> FinishedPart:
+        """Write both tables of a part.
+
+        Raises
+        ------
+        StorageError
+            They cannot be written.
+        """
+        wanted = scored.range
+        with self.stopwatch.stage("write"):
+            tables = assemble_part(
+                wanted.first, wanted.last, scored.blocks, query_set=self.query_set, options=self.options
+            )
+            files = writer.write_part(wanted.part, candidates=tables.candidates, queries=tables.queries)
+        seconds = time.perf_counter() - scored.begun
+        return FinishedPart(part_record(wanted, tables, files, seconds=seconds), self.width.queries)
+
+
+def part_record(
+    wanted: PartRange, tables: AssembledPart, files: tuple[StoredFile, StoredFile], *, seconds: float
+) -> PartRecord:
+    """Return what ``run.json`` says of a part whose tables were written to these files."""
+    candidates_file, queries_file = files
+    return PartRecord(
+        part=wanted.part,
+        first_query=wanted.first,
+        queries=wanted.last - wanted.first,
+        candidates=tables.candidates.num_rows,
+        by_status=dict(sorted(tables.by_status.items())),
+        failed_queries=tables.by_status["failed"],
+        unfinished_queries=tables.unfinished,
+        candidates_file=candidates_file,
+        queries_file=queries_file,
+        iterations=tables.iterations,
+        largest_error_bound=tables.largest_error_bound,
+        errors=tables.errors,
+        seconds=round(seconds, 4),
+    )
