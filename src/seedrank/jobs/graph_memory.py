@@ -12,6 +12,7 @@ from seedrank.errors import ConfigError, ResourceError
 from seedrank.io.records import BackendRecord, GraphFacts
 from seedrank.jobs.outcome import Requirements
 from seedrank.jobs.resources import available_address_space, available_memory
+from seedrank.kernels.streamed_transition import RANGE_ENTRIES
 
 #: Backend that can stream.
 STREAMING_BACKEND = "cpu"
@@ -120,7 +121,7 @@ def graph_memory(size: GraphSize, options: ScoreOptions, needs: Requirements) ->
     resident = bytes_per_step + loading + of_nodes
     limit = available_memory() if options.memory_limit is None else int(options.memory_limit)
     slab = min(MOST_SLAB_BYTES, max(int(limit * SLAB_SHARE), 1 << 16))
-    held = 2 * min(slab, bytes_per_step) + PREPARED_BYTES * min(entries, 1 << 20)
+    held = 2 * min(slab, bytes_per_step) + PREPARED_BYTES * min(entries, RANGE_ENTRIES)
     streamed = of_nodes + STREAMED_NODE_BYTES * size.nodes + held
     form, reason = _form(options, needs, size, resident=resident, streamed=streamed, limit=limit)
     return GraphMemory(

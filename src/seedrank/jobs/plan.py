@@ -18,9 +18,10 @@ from seedrank.io.tables import TableInput
 from seedrank.io.vectors import read_vector_ids
 from seedrank.jobs.build import read_nodes_input
 from seedrank.jobs.earlier import earlier_runs
+from seedrank.jobs.graph_memory import GraphSize, graph_memory
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.manifest import new_manifest
-from seedrank.jobs.methods import check_method_options, method_requirements
+from seedrank.jobs.methods import METHODS, check_method_options, method_requirements
 from seedrank.jobs.part_ranges import check_graph_of_range, check_range_options, part_count, wanted_parts
 from seedrank.jobs.prepare import (
     block_size,
@@ -63,7 +64,10 @@ class Plan:
     block_size, bytes_per_query : queries scored together, and what each takes.
     block_bytes : what a block takes, with what the backend pads it by.
     graph_bytes : size of the store (estimated for an edge list).
-    peak_memory_bytes : estimate: graph + block + parts + interpreter.
+    graph_memory : "resident", or "streamed" where the graph does not fit beside a block; None where no PageRank runs.
+    bytes_per_step : what one pass over the graph reads, from memory or from disk; of an edge list without its weights.
+    scratch_bytes : disk space in the work folder for a graph that is streamed.
+    peak_memory_bytes : estimate: graph, or what of a streamed one is in memory, + block + parts + interpreter.
     largest_output_rows : queries · top-k, or what fewer nodes or hits there are.
     """
 
@@ -87,6 +91,9 @@ class Plan:
     block_bytes: int
     memory_budget_bytes: int
     graph_bytes: int
+    graph_memory: str | None
+    bytes_per_step: int | None
+    scratch_bytes: int | None
     peak_memory_bytes: int
     largest_output_rows: int
 
@@ -148,6 +155,12 @@ def run_plan(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options: 
     wanted, part_range = wanted_parts(query_count, options)
     needs = method_requirements(options, size.nodes)
     budget = memory_budget(options.memory_limit)
+    memory = None
+    if inputs.graph is not None and "graph_memory" in METHODS[options.method].options:
+        known = GraphSize(size.nodes, size.edges, size.weighted, size.bytes)
+        memory = graph_memory(known, options, needs)
+        budget = memory.left_for_blocks(budget, given=options.memory_limit is not None)
+    held = memory.streamed_bytes if memory is not None and memory.streamed else size.bytes
     width = block_size(options, needs, budget=budget, queries=query_count)
     # Hits are candidates whether the graph has them or not.
     eligible = size.nodes if size.eligible is None else size.eligible
@@ -175,7 +188,10 @@ def run_plan(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options: 
         block_bytes=needs.block_bytes(width),
         memory_budget_bytes=budget,
         graph_bytes=size.bytes,
-        peak_memory_bytes=size.bytes
+        graph_memory=None if memory is None else memory.form,
+        bytes_per_step=None if memory is None else memory.bytes_per_step,
+        scratch_bytes=None if memory is None else memory.scratch_bytes,
+        peak_memory_bytes=held
         + needs.block_bytes(min(width, max(query_count, 1)))
         + part_rows * CANDIDATE_BYTES
         + BASE_BYTES,
@@ -188,6 +204,7 @@ class _GraphSize:
     exact: bool
     nodes: int
     edges: int
+    weighted: bool
     bytes: int
     nodes_of_type: dict[str, int] | None
     eligible: int | None
@@ -196,14 +213,14 @@ class _GraphSize:
 def _graph_size(graph: Any, *, nodes: Any, options: ScoreOptions) -> _GraphSize:
     if graph is None:
         check_no_graph_options(nodes=nodes, options=options)
-        return _GraphSize(True, 0, 0, 0, None, 0)
+        return _GraphSize(True, 0, 0, False, 0, None, 0)
     store = store_of(graph)
     if store is not None:
         check_store_options(store, nodes=nodes, options=options)
         type_weights(options, store.facts.edge_types)
         filtered, facts = filtered_nodes(store, options), store.facts
         eligible = facts.nodes if filtered is None else int(np.count_nonzero(filtered))
-        return _GraphSize(True, facts.nodes, facts.edges, store.store_bytes, facts.node_types, eligible)
+        return _GraphSize(True, facts.nodes, facts.edges, facts.weighted, store.store_bytes, facts.node_types, eligible)
     table = TableInput.open(graph, what="edges")
     if any(part.rows is None for part in table.parts):
         # A stream in memory has no footer: only reading it tells its length.
@@ -223,7 +240,7 @@ def _graph_size(graph: Any, *, nodes: Any, options: ScoreOptions) -> _GraphSize:
         listed = sum(record.rows for record in TableInput.open(nodes, what="nodes").records)
     # Every row may bring two nodes of its own; two CSRs of int32 neighbours, int64 offsets, two orders, an 8 byte id.
     most_nodes = listed + 2 * rows
-    return _GraphSize(False, most_nodes, rows, rows * 2 * 4 + most_nodes * (2 * 8 + 2 * 4 + 8), types, None)
+    return _GraphSize(False, most_nodes, rows, False, rows * 2 * 4 + most_nodes * (2 * 8 + 2 * 4 + 8), types, None)
 
 
 def _query_size(

@@ -23,7 +23,7 @@ from seedrank.kernels.selected_entries import (
     simplified,
 )
 
-RANGE_ENTRIES = 1 << 20
+RANGE_ENTRIES = 1 << 18
 """Entries that are read, selected and copied together; some forty bytes each. A longer row is one range."""
 
 
