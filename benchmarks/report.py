@@ -154,6 +154,27 @@ def build(document: Document) -> Iterator[str]:
     yield from table(header, rows)
 
 
+def larger_build(document: Document) -> Iterator[str]:
+    """One row per limit."""
+    rows = [
+        [
+            name,
+            f"{took['total_seconds']:.1f}",
+            f"{took['peak_bytes'] / 1e6:,.0f}",
+            "-" if took["written_bytes"] is None else f"{took['written_bytes'] / 1e9:.1f}",
+            ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in took["seconds"].items()),
+        ]
+        for name, took in (
+            ("as much as it wants", document["free"]),
+            (f"{document['parameters']['limit_gib']} GiB of addresses", document["limited"]),
+        )
+    ]
+    same = "the same bytes" if document["same_store"] else "**other bytes**"
+    yield f"{document['parameters']['rows']:,} rows; {ratio(document['ratio'])} the time under the limit, {same}."
+    yield ""
+    yield from table(["memory", "seconds", "peak, MB", "written, GB", "stages, s"], rows)
+
+
 def fusion(document: Document) -> Iterator[str]:
     """One row per rule and number of queries."""
     rows = [
@@ -296,6 +317,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Document], Iterator[str]]]] = {
     "scaling": ("How the time of a query grows", scaling),
     "profile": ("Where the seconds of a job go", profile),
     "build": ("Building a graph store", build),
+    "larger_build": ("Building with less memory than the edges need", larger_build),
     "fusion": ("Fusing the lists of three sources", fusion),
     "rerank": ("One query in process", rerank),
     "recall": ("Walks, traversals and paths", recall),

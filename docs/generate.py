@@ -215,6 +215,12 @@ def tests() -> str:
     return table(("convention of", "globs"), rows)
 
 
+def scale_model() -> str:
+    """Run the script of docs/scale.md and return what it prints."""
+    command = [sys.executable, str(ROOT / "benchmarks" / "scale_model.py")]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603
+
+
 def demo() -> str:
     """Run ``seedrank demo`` and return what the README shows of it."""
     command = [sys.executable, "-m", "seedrank", "demo"]
@@ -248,6 +254,7 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "graph.json": graph_json,
     "toys": toys,
     "tests": tests,
+    "scale model": scale_model,
 }
 
 

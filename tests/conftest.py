@@ -17,8 +17,8 @@ from fake_device import cugraph_device, device_for_gpu, gpu_device  # noqa: F401
 
 import seedrank
 
-#: A real S3 API on loopback, for the tests of storages.
-pytest_plugins = ["object_store"]
+#: A real S3 API on loopback, for the tests of storages; commands in processes that start at once.
+pytest_plugins = ["object_store", "forked_commands"]
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -18,12 +18,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-KIND, _, ARGUMENT = os.environ["FAULT"].partition(":")
-BELOW = os.path.realpath(os.environ["FAULT_BELOW"]) + os.sep
 NAMES = {"open": "open", "os.rename": "rename", "os.mkdir": "mkdir", "os.remove": "remove", "os.rmdir": "rmdir"}
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 steps: list[str] = []
+kind = argument = below = ""
 
 
 def place(path: Any, folder: int = -1) -> str:
@@ -44,7 +43,7 @@ def step_of(event: str, arguments: tuple[Any, ...]) -> str | None:
         where = place(arguments[1], arguments[3])
     else:
         where = place(arguments[0], arguments[-1])
-    return f"{NAMES[event]} {where.removeprefix(BELOW)}" if where.startswith(BELOW) else None
+    return f"{NAMES[event]} {where.removeprefix(below)}" if where.startswith(below) else None
 
 
 def strike(event: str, arguments: tuple[Any, ...]) -> None:
@@ -53,28 +52,38 @@ def strike(event: str, arguments: tuple[Any, ...]) -> None:
     if step is None:
         return
     steps.append(step)
-    if KIND == "list":
+    if kind == "list":
         return
-    if ARGUMENT.isdigit():
-        now, later = len(steps) - 1 == int(ARGUMENT), len(steps) > int(ARGUMENT)
+    if argument.isdigit():
+        now, later = len(steps) - 1 == int(argument), len(steps) > int(argument)
     else:
-        now = ARGUMENT in step
-        later = any(ARGUMENT in done for done in steps)
-    if now and KIND in ("KILL", "TERM", "INT", "STOP"):
-        os.kill(os.getpid(), signal.Signals[f"SIG{KIND}"])
-    elif KIND == "BUG" and now:
+        now = argument in step
+        later = any(argument in done for done in steps)
+    if now and kind in ("KILL", "TERM", "INT", "STOP"):
+        os.kill(os.getpid(), signal.Signals[f"SIG{kind}"])
+    elif kind == "BUG" and now:
         raise LookupError(step)
-    elif KIND == "EIO" and now:
+    elif kind == "EIO" and now:
         raise OSError(errno.EIO, os.strerror(errno.EIO), step)
-    elif KIND == "ENOSPC" and later and step.startswith(("open", "mkdir")):
+    elif kind == "ENOSPC" and later and step.startswith(("open", "mkdir")):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), step)
 
 
-if __name__ == "__main__":
-    from seedrank.jobs.cli.main import run
+def main(command: list[str]) -> int:
+    """Run a command, with the fault that the environment asks for, if any; returns its exit code."""
+    global kind, argument, below  # noqa: PLW0603  # an audit hook has no arguments of its own
+    from seedrank.jobs.cli.main import run  # noqa: PLC0415  # after the fork, or as the console script does
 
+    if "FAULT" not in os.environ:
+        return run(command)
+    kind, _, argument = os.environ["FAULT"].partition(":")
+    below = os.path.realpath(os.environ["FAULT_BELOW"]) + os.sep
     sys.addaudithook(strike)
-    code = run(sys.argv[1:])
-    if KIND == "list":
-        Path(ARGUMENT).write_text("\n".join(steps), encoding="utf-8")
-    sys.exit(code)
+    code = run(command)
+    if kind == "list":
+        Path(argument).write_text("\n".join(steps), encoding="utf-8")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""What docs/operations.md tells schedulers is what the command does."""
+"""What docs/operations.md and docs/containers.md tell schedulers is what the command does."""
 
 from __future__ import annotations
 
@@ -24,15 +24,20 @@ if not PAGE.is_file():
     pytest.skip("needs a checkout, not only the installed package", allow_module_level=True)
 
 TEXT = PAGE.read_text(encoding="utf-8")
+CONTAINERS = (PAGE.parent / "containers.md").read_text(encoding="utf-8")
 SKIPPED, KILLED = 99, 137
 
 
 @pytest.fixture
 def job() -> Any:
     """The Kubernetes Job of the page."""
-    found = re.search(r"^```yaml\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
-    assert found is not None
-    return yaml.safe_load(found[1])["spec"]
+    return yaml_of(TEXT)["spec"]
+
+
+def yaml_of(page: str) -> Any:
+    """The one block of YAML of a page."""
+    (found,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    return yaml.safe_load(found)
 
 
 def codes() -> set[int]:
@@ -53,7 +58,38 @@ def test_the_policy_of_the_job_decides_about_every_exit_code_once(job: Any) -> N
     assert job["template"]["spec"]["restartPolicy"] == "Never"  # Kubernetes refuses the policy otherwise
 
 
-def test_the_command_of_the_job_runs_and_runs_again(job: Any, seedrank_command: Command, tmp_path: Path) -> None:
+def with_gpu(job: Any) -> Any:
+    """The Job with the parts of docs/containers.md."""
+    parts = yaml_of(CONTAINERS)
+    (changes,), pod = parts.pop("containers"), job["template"]["spec"]
+    (container,) = pod["containers"]
+    assert changes["name"] == container["name"]
+    assert {"image", "args", "resources"} < set(changes)
+    return {**job, "template": {"spec": {**pod, **parts, "containers": [{**container, **changes}]}}}
+
+
+def test_the_job_with_a_gpu_asks_for_one_and_has_no_rights(job: Any) -> None:
+    """A GPU is a limit (Kubernetes sets the request to it), and the user is the one of the image."""
+    pod = with_gpu(job)["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == 1
+    assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+    assert container["securityContext"]["allowPrivilegeEscalation"] is False
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    dockerfile = (PAGE.parents[1] / "docker" / "Dockerfile").read_text(encoding="utf-8")
+    assert f"\nUSER {pod['securityContext']['runAsUser']}\n" in dockerfile
+    (mount,) = container["volumeMounts"]
+    for variable in container["env"]:
+        assert variable["value"].startswith(mount["mountPath"] + "/")
+        assert f"{variable['name']}=" in dockerfile
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_the_command_of_the_job_runs_and_runs_again(
+    job: Any, device: str, seedrank_command: Command, tmp_path: Path
+) -> None:
+    if device == "gpu":
+        job = with_gpu(job)
     (container,) = job["template"]["spec"]["containers"]
     (mount,) = container["volumeMounts"]
     program, *arguments = [

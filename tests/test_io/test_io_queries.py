@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seedrank.errors import InputDataError
-from seedrank.io import queries
+from seedrank.io import hit_order
 from seedrank.io.queries import HitColumns, HitTable, read_hits
 
 
@@ -75,8 +75,8 @@ def test_both_ways_of_sorting_agree(limit: int, monkeypatch: pytest.MonkeyPatch)
     random = np.random.default_rng(7)
     query, source, node = (random.integers(low, 4, 500).astype(np.int32) for low in (0, 0, -1))
     weight, rank = random.integers(0, 3, 500) / 4, random.integers(1, 4, 500)
-    monkeypatch.setattr(queries, "_LARGEST_KEY", limit)
-    order = queries.hit_order(query, source, node, (weight, rank))
+    monkeypatch.setattr(hit_order, "_LARGEST_KEY", limit)
+    order = hit_order.hit_order(query, source, node, (weight, rank))
     rows = list(zip(*(column.tolist() for column in (query, source, node, weight, rank)), strict=True))
     assert [rows[i] for i in order] == sorted(rows)
     assert sorted(order.tolist()) == list(range(500))

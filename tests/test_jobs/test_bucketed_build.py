@@ -32,7 +32,7 @@ from seedrank.jobs import bucketed_build, build_memory, edge_buckets
 Write = Callable[..., Path]
 Command = Callable[..., Any]
 
-# A build may always plan with 64 MiB: more rows of 36 bytes than that go through buckets, of less than 2^20 rows each.
+# A build may always plan with 64 MiB: more rows of 52 bytes than that go through buckets, of less than 2^20 rows each.
 ROWS = 1_900_000
 FAULTY = Path(__file__).parents[1] / "faulty.py"
 
@@ -150,7 +150,7 @@ def test_a_stream_goes_to_files_once_it_is_too_long(tmp_path: Path, caplog: pyte
         mock.patch.object(build_memory, "LEAST_BYTES", 8_000),
         mock.patch.object(Spill, "new_file", noted),
     ):
-        # 500 rows take 18 kB, and 4 kB while they are read, of a quarter of the limit.
+        # 500 rows take 26 kB, and 4 kB while they are read, of a quarter of the limit.
         for limit, logged in (("100kB", 0), ("17kB", 1), ("8kB", 1)):
             spilled.clear()
             caplog.clear()

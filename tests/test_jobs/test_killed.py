@@ -20,8 +20,8 @@ import pytest
 import seedrank
 
 Command = Callable[..., Any]
+Faulty = Callable[[str, Path, list[str]], subprocess.CompletedProcess[str]]
 
-FAULTY = Path(__file__).parents[1] / "faulty.py"
 #: Random moments at which the 20-part run is killed; more by this variable of the environment.
 KILLS = int(os.environ.get("SEEDRANK_TEST_KILLS", "8"))
 NODES, QUERIES = 40, 20
@@ -48,15 +48,19 @@ def arguments(inputs: Path, out: Path, *options: str, hits: str = "hits") -> lis
     return ["score", str(inputs / "edges.parquet"), "--queries", queries, "--out", str(out), *options]
 
 
-def faulty(fault: str, below: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
+@pytest.fixture
+def faulty(forked_commands: Any) -> Faulty:
     """Run the real command with a fault; see tests/faulty.py."""
-    environment = {**os.environ, "FAULT": fault, "FAULT_BELOW": str(below)}
-    return subprocess.run(
-        [sys.executable, FAULTY, *command], env=environment, capture_output=True, text=True, check=False, timeout=120
-    )
+
+    def run(fault: str, below: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
+        environment = {"FAULT": fault, "FAULT_BELOW": str(below)}
+        ended: subprocess.CompletedProcess[str] = forked_commands.run(command, environment=environment)
+        return ended
+
+    return run
 
 
-def steps_of(below: Path, command: list[str], log: Path) -> list[str]:
+def steps_of(faulty: Faulty, below: Path, command: list[str], log: Path) -> list[str]:
     """All steps of a command, in order."""
     done = faulty(f"list:{log}", below, command)
     assert done.returncode == 0, done.stderr
@@ -116,11 +120,11 @@ THIRDS = pytest.mark.parametrize("third", [0, 1, 2])
 
 @THIRDS
 def test_kill_9_before_every_step(
-    seedrank_command: Command, inputs: Path, uninterrupted: Command, tmp_path: Path, third: int
+    seedrank_command: Command, faulty: Faulty, inputs: Path, uninterrupted: Command, tmp_path: Path, third: int
 ) -> None:
     expected = uninterrupted(*SMALL)
     below = tmp_path / "below"
-    steps = steps_of(below, arguments(inputs, below / "run", *SMALL), tmp_path / "steps")
+    steps = steps_of(faulty, below, arguments(inputs, below / "run", *SMALL), tmp_path / "steps")
     assert {"rename run/candidates/part-00001.parquet", "rename run/run.json", "open run/_SUCCESS"} <= set(steps)
     assert "rename run/graph" in steps
     for number in numbers_of(steps, *KINDS)[third::3]:
@@ -135,7 +139,7 @@ def test_kill_9_before_every_step(
 
 @THIRDS
 def test_kill_9_of_a_run_that_replaces_another_leaves_one_of_them(
-    seedrank_command: Command, inputs: Path, uninterrupted: Command, tmp_path: Path, third: int
+    seedrank_command: Command, faulty: Faulty, inputs: Path, uninterrupted: Command, tmp_path: Path, third: int
 ) -> None:
     """Up to its first part: then the earlier one is gone by intent."""
     earlier, expected = uninterrupted(*SMALL, hits="earlier"), uninterrupted(*SMALL)
@@ -147,7 +151,7 @@ def test_kill_9_of_a_run_that_replaces_another_leaves_one_of_them(
         return first, arguments(inputs, below / "run", *SMALL)
 
     _, second = prepared(below)
-    steps = steps_of(below, [*second, "--overwrite"], tmp_path / "steps")
+    steps = steps_of(faulty, below, [*second, "--overwrite"], tmp_path / "steps")
     first_part = steps.index("open run/_tmp/candidates-part-00000.parquet")
     assert any(step.startswith("remove .run.replaced/") for step in steps[:first_part])
     restored = []
@@ -170,7 +174,7 @@ def test_kill_9_of_a_run_that_replaces_another_leaves_one_of_them(
 
 
 def test_kill_9_of_a_run_that_clears_what_a_refused_one_left(
-    seedrank_command: Command, inputs: Path, uninterrupted: Command, tmp_path: Path
+    seedrank_command: Command, faulty: Faulty, inputs: Path, uninterrupted: Command, tmp_path: Path
 ) -> None:
     """A folder that is cleared in part is still known as a run's."""
     expected = uninterrupted(*SMALL)
@@ -180,7 +184,7 @@ def test_kill_9_of_a_run_that_clears_what_a_refused_one_left(
         assert names(below / "run") == {"run.json", "graph", "candidates", "queries"}
         return arguments(inputs, below / "run", *SMALL)
 
-    steps = steps_of(tmp_path / "below", prepared(tmp_path / "below"), tmp_path / "steps")
+    steps = steps_of(faulty, tmp_path / "below", prepared(tmp_path / "below"), tmp_path / "steps")
     clearing = numbers_of(steps[: steps.index("rename run/run.json")], "remove", "rmdir")
     assert len(clearing) > 8
     for number in (*clearing[1:-2:4], *clearing[-2:]):
@@ -193,7 +197,7 @@ def test_kill_9_of_a_run_that_clears_what_a_refused_one_left(
 
 
 def test_kill_9_of_a_build_leaves_the_old_store_or_the_new_one(
-    seedrank_command: Command, inputs: Path, tmp_path: Path
+    seedrank_command: Command, faulty: Faulty, inputs: Path, tmp_path: Path
 ) -> None:
     new = seedrank.build(inputs / "edges.parquet", out=tmp_path / "new").facts.fingerprint
     reversed_columns = ("--src-column", "dst", "--dst-column", "src")
@@ -204,7 +208,7 @@ def test_kill_9_of_a_build_leaves_the_old_store_or_the_new_one(
         return seedrank.open_graph(below / "graph").facts.fingerprint, [*build, "--overwrite"]
 
     _, command = prepared(tmp_path / "below")
-    steps = steps_of(tmp_path / "below", command, tmp_path / "steps")
+    steps = steps_of(faulty, tmp_path / "below", command, tmp_path / "steps")
     found = []
     for number in numbers_of(steps, *KINDS):
         below = tmp_path / f"kill-{number}"
@@ -244,11 +248,11 @@ def test_kill_9_at_a_random_moment(
     "step", ["open run/_tmp/candidates-part-00001.parquet", "rename run/queries/part-00001.parquet"]
 )
 def test_sigterm_then_the_same_command(
-    seedrank_command: Command, inputs: Path, uninterrupted: Command, tmp_path: Path, step: str
+    seedrank_command: Command, faulty: Faulty, inputs: Path, uninterrupted: Command, tmp_path: Path, step: str
 ) -> None:
     expected = uninterrupted(*SMALL)
     below = tmp_path / "below"
-    number = steps_of(below, arguments(inputs, below / "run", *SMALL), tmp_path / "steps").index(step)
+    number = steps_of(faulty, below, arguments(inputs, below / "run", *SMALL), tmp_path / "steps").index(step)
     below = tmp_path / "ended"
     command = arguments(inputs, below / "run", *SMALL)
     ended = faulty(f"TERM:{number}", below, command)
@@ -269,6 +273,7 @@ def test_sigterm_then_the_same_command(
 @pytest.mark.parametrize(("kind", "kinds"), [("EIO", ("rename", "remove", "rmdir")), ("ENOSPC", ("open", "mkdir"))])
 def test_a_storage_error_at_any_step_then_the_same_command(
     seedrank_command: Command,
+    faulty: Faulty,
     inputs: Path,
     uninterrupted: Command,
     tmp_path: Path,
@@ -279,7 +284,7 @@ def test_a_storage_error_at_any_step_then_the_same_command(
     """Also where the thread in the background writes: its error ends the run with the code of the storage."""
     expected = uninterrupted(*SMALL)
     below = tmp_path / "below"
-    steps = steps_of(below, arguments(inputs, below / "run", *SMALL), tmp_path / "steps")
+    steps = steps_of(faulty, below, arguments(inputs, below / "run", *SMALL), tmp_path / "steps")
     codes = set()
     for number in numbers_of(steps, *kinds)[third::3]:
         below = tmp_path / f"fault-{number}"

@@ -145,7 +145,10 @@ class TestDecision:
         plan = seedrank.plan(store, **options)
         expected = "streamed" if limit_mb == 4.0 else "resident"
         assert plan.graph_memory == expected
+        assert plan.products is not None
         assert plan.bytes_per_step == 2 * 4 * store.facts.edges
+        read = 2 * plan.products * plan.bytes_per_step if expected == "streamed" else None
+        assert plan.bytes_read == read  # 30 queries in blocks of 16
         assert plan.scratch_bytes == (plan.bytes_per_step if expected == "streamed" else 0)
         run = seedrank.score(store, out=tmp_path / "run", tolerance=1e-2, **options)
         assert run.manifest.backend is not None

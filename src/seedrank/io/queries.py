@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from seedrank.errors import InputDataError
-from seedrank.io.columns import bad_rows, files_of, id_type_of, null_rows, numbers_of
+from seedrank.io.columns import bad_rows, files_of, id_type_of, null_rows
 from seedrank.io.encoders import without_unused
 from seedrank.io.hit_layout import FlatHits, HitColumns, HitLayout, find_layout, flatten, id_types
+from seedrank.io.hit_order import hit_order
+from seedrank.io.hit_values import HitPlace, ranks_of, retriever_weights_of, weights_of
 from seedrank.io.ids import IdEncoder, common_id_type, is_string
 from seedrank.io.names import NameEncoder, check_name, name_dictionary
 from seedrank.io.records import InputFileRecord
@@ -21,7 +23,7 @@ from seedrank.io.tables import Batch, TableInput, TableSource
 
 __all__ = ["HitColumns", "HitTable", "read_hits"]
 
-_LARGEST_KEY = np.iinfo(np.int64).max
+SinkT = TypeVar("SinkT", bound="HitSink")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,17 +76,7 @@ class HitTable:
 
     def with_nodes(self, node: npt.NDArray[np.int32]) -> HitTable:
         """Return the hits with other nodes (positions in ``node_ids``), sorted again; nothing stands in for them."""
-        order = hit_order(self.query, self.source, node, (self.weight, self.rank, self.retriever_weight))
-        return replace(
-            self,
-            query=self.query[order],
-            node=node[order],
-            weight=self.weight[order],
-            rank=None if self.rank is None else self.rank[order],
-            retriever_weight=None if self.retriever_weight is None else self.retriever_weight[order],
-            fallback=None,
-            source=None if self.source is None else self.source[order],
-        )
+        return sorted_hits(replace(self, node=node, fallback=None))
 
     @property
     def name(self) -> str:
@@ -95,6 +87,92 @@ class HitTable:
     def place(self, column: str) -> str:
         """Name a column of the hits in messages."""
         return f"{column} of {self.name}"
+
+
+class HitForm(NamedTuple):
+    """What is known of hits before their rows are read: the columns, and the types of query and node ids."""
+
+    layout: HitLayout
+    query_type: pa.DataType
+    node_type: pa.DataType
+
+
+class CheckedHits(NamedTuple):
+    """The hits of one batch of rows, checked.
+
+    Attributes
+    ----------
+    rows : query id of every row, a dictionary if it is a string.
+    hits : the hits of the rows, but for their numbers.
+    weight : float64 (h,)
+    rank, retriever_weight : int64 (h,), float64 (h,); None without such a column.
+    """
+
+    rows: pa.Array
+    hits: FlatHits
+    weight: npt.NDArray[np.float64]
+    rank: npt.NDArray[np.int64] | None
+    retriever_weight: npt.NDArray[np.float64] | None
+
+    @property
+    def every_row(self) -> bool:
+        """Whether the hits are the rows: they have no lists then, and none is left out."""
+        parents = self.hits.parents
+        return len(parents) == len(self.rows) and bool((parents == np.arange(len(parents))).all())
+
+    @property
+    def queries(self) -> pa.Array:
+        """Query id of every hit."""
+        return self.rows if self.every_row else self.rows.take(pa.array(self.hits.parents))
+
+
+class HitSink(Protocol):
+    """Takes hits batch by batch."""
+
+    def take(self, found: CheckedHits) -> None:
+        """Take the hits of the next rows."""
+
+
+def scan_hits(
+    source: TableSource,
+    columns: HitColumns,
+    make_sink: Callable[[HitForm], SinkT],
+    *,
+    sources: Sequence[str],
+    signed: bool,
+    what: str,
+) -> tuple[SinkT, list[InputFileRecord]]:
+    """Read and validate hits in one streaming pass; see `read_hits` for the arguments and what is refused.
+
+    Returns the sink, which has taken every batch, and what was read.
+    """
+    table = TableInput.open(source, what=what)
+    layout = find_layout(table, columns)
+    if sources and layout.source is None:
+        raise InputDataError(
+            f"queries: sources {', '.join(map(repr, sources))} were named, but there is no column {columns.source!r} "
+            f"in {files_of(table)}",
+            expected="a source column in the hits",
+            fix="name the column that holds the source (--hit-source-column), or leave the sources out",
+        )
+    query_type = id_type_of(table, columns.query_id)
+    sink = make_sink(HitForm(layout, query_type, common_id_type(id_types(table, layout, columns))))
+    seen: set[str | None] = set()
+    for batch in table.batches(layout.columns(columns), fields=layout.fields(columns)):
+        query = _queries_of(batch, columns.query_id)
+        hits = flatten(batch, layout, columns)
+        place = HitPlace(batch, hits, query, layout, columns)
+        if hits.source is not None:
+            check_name(hits.source.type, "source", batch.part.place(place.home(columns.source)))
+            if sources:
+                hits = _only(hits, sources, seen)
+                place = place._replace(hits=hits)
+        weight = weights_of(place, signed=signed)
+        rank = None if hits.rank is None else ranks_of(place)
+        factor = None if hits.retriever_weight is None else retriever_weights_of(place)
+        sink.take(CheckedHits(query, hits, weight, rank, factor))
+    _check_sources(table, sources, seen)
+    return sink, table.records
 
 
 def read_hits(
@@ -128,73 +206,82 @@ def read_hits(
         negative weight or a rank below 1 of a kept hit that has a node, both forms at once, ids that cannot be
         compared.
     """
-    columns = columns or HitColumns()
-    table = TableInput.open(source, what=what)
-    layout = find_layout(table, columns)
-    if sources and layout.source is None:
-        raise InputDataError(
-            f"queries: sources {', '.join(map(repr, sources))} were named, but there is no column {columns.source!r} "
-            f"in {files_of(table)}",
-            expected="a source column in the hits",
-            fix="name the column that holds the source (--hit-source-column), or leave the sources out",
+    collected, records = scan_hits(
+        source, columns or HitColumns(), _Collected, sources=sources, signed=signed, what=what
+    )
+    return collected.table(records)
+
+
+class _Collected:
+    """All hits in memory."""
+
+    def __init__(self, form: HitForm) -> None:
+        self._form = form
+        # Two columns of queries: of every hit, and of every row whose list is not null (for `null_list`).
+        self._queries = IdEncoder(form.query_type, columns=2, what="query ids")
+        # The second column is of nodes that stand in for others; it stays empty without them.
+        self._nodes = IdEncoder(form.node_type, columns=2, what="node ids of the hits")
+        self._names = NameEncoder()
+        self._weights: list[npt.NDArray[np.float64]] = []
+        self._ranks: list[npt.NDArray[np.int64]] = []
+        self._factors: list[npt.NDArray[np.float64]] = []
+
+    def take(self, found: CheckedHits) -> None:
+        """See `HitSink`."""
+        rows, hits, nested = found.rows, found.hits, self._form.layout.nested
+        self._queries.append(found.queries, rows.filter(pa.array(~hits.is_null)) if nested else rows.slice(0, 0))
+        if hits.is_null.any() or not (nested or len(hits.parents) == len(rows)):
+            self._queries.include(rows)
+        self._nodes.append(hits.node, hits.node.slice(0, 0) if hits.fallback is None else hits.fallback)
+        if hits.source is not None:
+            self._names.append(hits.source)
+        self._weights.append(found.weight)
+        if found.rank is not None:
+            self._ranks.append(found.rank)
+        if found.retriever_weight is not None:
+            self._factors.append(found.retriever_weight)
+
+    def table(self, records: list[InputFileRecord]) -> HitTable:
+        """Sort what was taken."""
+        layout = self._form.layout
+        (query_codes, listed), query_ids = self._queries.finish()
+        (node_codes, fallback_codes), node_ids = self._nodes.finish()
+        source_codes, source_names = self._names.finish() if layout.source is not None else (None, ())
+        null_list = np.full(len(query_ids), layout.nested)
+        null_list[listed] = False
+        return sorted_hits(
+            HitTable(
+                query_ids=query_ids,
+                query=query_codes,
+                node_ids=node_ids,
+                node=node_codes,
+                weight=np.concatenate(self._weights or [np.empty(0)]),
+                rank=None if layout.rank is None else np.concatenate(self._ranks or [np.empty(0, np.int64)]),
+                retriever_weight=None
+                if layout.retriever_weight is None
+                else np.concatenate(self._factors or [np.empty(0)]),
+                fallback=None if layout.fallback is None else fallback_codes,
+                source=source_codes,
+                source_names=source_names,
+                null_list=null_list,
+                records=records,
+            )
         )
-    # Two columns of queries: of every hit, and of every row whose list is not null (for `null_list`).
-    queries = IdEncoder(id_type_of(table, columns.query_id), columns=2, what="query ids")
-    id_type = common_id_type(id_types(table, layout, columns))
-    # The second column is of nodes that stand in for others; it stays empty without them.
-    nodes = IdEncoder(id_type, columns=2, what="node ids of the hits")
-    names = NameEncoder()
-    seen: set[str | None] = set()
-    weights: list[npt.NDArray[np.float64]] = []
-    ranks: list[npt.NDArray[np.int64]] = []
-    factors: list[npt.NDArray[np.float64]] = []
-    for batch in table.batches(layout.columns(columns), fields=layout.fields(columns)):
-        query = _queries_of(batch, columns.query_id)
-        hits = flatten(batch, layout, columns)
-        place = _Place(batch, hits, query, layout, columns)
-        if hits.source is not None:
-            check_name(hits.source.type, "source", batch.part.place(place.home(columns.source)))
-            if sources:
-                hits = _only(hits, sources, seen)
-                place = place._replace(hits=hits)
-        weights.append(_weights(place, signed=signed))
-        if hits.rank is not None:
-            ranks.append(_ranks(place))
-        if hits.retriever_weight is not None:
-            factors.append(_retriever_weights(place))
-        # Without lists, as many hits as rows are the rows.
-        all_rows = not layout.nested and len(hits.parents) == len(query)
-        hit_queries = query if all_rows else query.take(pa.array(hits.parents))
-        queries.append(hit_queries, query.filter(pa.array(~hits.is_null)) if layout.nested else query.slice(0, 0))
-        if hits.is_null.any() or not (layout.nested or all_rows):
-            queries.include(query)
-        nodes.append(hits.node, hits.node.slice(0, 0) if hits.fallback is None else hits.fallback)
-        if hits.source is not None:
-            names.append(hits.source)
-    _check_sources(table, sources, seen)
-    (query_codes, listed), query_ids = queries.finish()
-    (node_codes, fallback_codes), node_ids = nodes.finish()
-    fallback = None if layout.fallback is None else fallback_codes
-    source_codes, source_names = names.finish() if layout.source is not None else (None, ())
-    weight = np.concatenate(weights or [np.empty(0)])
-    null_list = np.full(len(query_ids), layout.nested)
-    null_list[listed] = False
-    rank = np.concatenate(ranks or [np.empty(0, np.int64)]) if layout.rank is not None else None
-    factor = np.concatenate(factors or [np.empty(0)]) if layout.retriever_weight is not None else None
-    order = hit_order(query_codes, source_codes, node_codes, (weight, rank, factor, fallback))
-    return HitTable(
-        query_ids=query_ids,
-        query=query_codes[order],
-        node_ids=node_ids,
-        node=node_codes[order],
-        weight=weight[order],
-        rank=None if rank is None else rank[order],
-        retriever_weight=None if factor is None else factor[order],
-        fallback=None if fallback is None else fallback[order],
-        source=None if source_codes is None else source_codes[order],
-        source_names=source_names,
-        null_list=null_list,
-        records=table.records,
+
+
+def sorted_hits(hits: HitTable) -> HitTable:
+    """Bring hits into the order that a `HitTable` promises."""
+    values = (hits.weight, hits.rank, hits.retriever_weight, hits.fallback)
+    order = hit_order(hits.query, hits.source, hits.node, values)
+    return replace(
+        hits,
+        query=hits.query[order],
+        node=hits.node[order],
+        weight=hits.weight[order],
+        rank=None if hits.rank is None else hits.rank[order],
+        retriever_weight=None if hits.retriever_weight is None else hits.retriever_weight[order],
+        fallback=None if hits.fallback is None else hits.fallback[order],
+        source=None if hits.source is None else hits.source[order],
     )
 
 
@@ -240,138 +327,3 @@ def _check_sources(table: TableInput, sources: Sequence[str], seen: set[str | No
             expected=f"one of the sources that occur: {known or 'none'}",
             fix="correct the name",
         )
-
-
-class _Place(NamedTuple):
-    """The hits of a batch, and where they stand in it."""
-
-    batch: Batch
-    hits: FlatHits
-    query: pa.Array
-    layout: HitLayout
-    columns: HitColumns
-
-    def refuse(self, bad: npt.NDArray[np.bool_], values: pa.Array, home: str, complaint: str, expected: str) -> None:
-        """Raise if a hit is bad, naming the first ones by query, node and value."""
-        if not bad.any():
-            return
-        shown = pa.RecordBatch.from_arrays(
-            [self.query.take(pa.array(self.hits.parents)), self.hits.node, values],
-            names=[self.columns.query_id, self.columns.node_id, home],
-        )
-        raise InputDataError(
-            bad_rows(
-                self.batch,
-                bad,
-                self.home(home),
-                complaint,
-                show=shown.schema.names,
-                hits=shown,
-                parents=self.hits.parents,
-            ),
-            expected=expected,
-            fix="correct or remove these hits",
-        )
-
-    def home(self, name: str) -> str:
-        """Column of the table that a column of the hits is in."""
-        where = {
-            self.columns.weight: self.layout.weight,
-            self.columns.source: self.layout.source,
-            self.columns.rank: self.layout.rank,
-            self.columns.retriever_weight: self.layout.retriever_weight,
-        }
-        return self.columns.seeds if where[name] == "element" else name
-
-
-def _nodeless(hits: FlatHits) -> npt.NDArray[np.bool_]:
-    """Mask of the hits without any node id."""
-    missing = null_rows(hits.node)
-    return missing if hits.fallback is None else missing & null_rows(hits.fallback)
-
-
-def _weights(place: _Place, *, signed: bool) -> npt.NDArray[np.float64]:
-    hits, name = place.hits, place.columns.weight
-    if hits.weight is None:
-        return np.ones(len(hits.parents))
-    array = numbers_of(hits.weight, place.batch.part.place(place.home(name)))
-    weight = np.array(array.fill_null(np.nan).to_numpy(zero_copy_only=False))
-    invalid = ~np.isfinite(weight) if signed else ~((weight >= 0) & np.isfinite(weight))
-    if not invalid.any():
-        return weight
-    # A hit without a node (an outer join leaves such rows) is dropped later; its weight decides nothing.
-    place.refuse(
-        invalid & ~_nodeless(hits),
-        hits.weight,
-        name,
-        f"has a weight that is null, {'' if signed else 'negative, '}NaN or infinite",
-        f"weights that are finite{'' if signed else ' and not negative'}",
-    )
-    weight[invalid] = 0.0
-    return weight
-
-
-def _ranks(place: _Place) -> npt.NDArray[np.int64]:
-    hits, name = place.hits, place.columns.rank
-    assert hits.rank is not None
-    assert name is not None
-    array = numbers_of(hits.rank, place.batch.part.place(place.home(name)), what="rank")
-    rank = np.array(array.fill_null(np.nan).to_numpy(zero_copy_only=False))
-    # 2^53: up to here every whole number is a float64.
-    invalid = ~((rank >= 1) & (rank <= 2**53) & (rank == np.floor(rank)))
-    place.refuse(
-        invalid & ~_nodeless(hits),
-        hits.rank,
-        name,
-        "has a rank that is null or no whole number from 1 up",
-        "positions from 1; without the column they follow from the weights",
-    )
-    rank[invalid] = 1
-    return rank.astype(np.int64)
-
-
-def _retriever_weights(place: _Place) -> npt.NDArray[np.float64]:
-    hits, name = place.hits, place.columns.retriever_weight
-    assert hits.retriever_weight is not None
-    assert name is not None
-    array = numbers_of(hits.retriever_weight, place.batch.part.place(place.home(name)))
-    factor = np.array(array.fill_null(1.0).to_numpy(zero_copy_only=False))
-    invalid = ~np.isfinite(factor)
-    place.refuse(
-        invalid & ~_nodeless(hits),
-        hits.retriever_weight,
-        name,
-        "has a retriever weight that is NaN or infinite",
-        "finite numbers; null means 1",
-    )
-    factor[invalid] = 1.0
-    return factor
-
-
-def hit_order(
-    query: npt.NDArray[np.int32],
-    source: npt.NDArray[np.int32] | None,
-    node: npt.NDArray[np.int32],
-    further: Sequence[npt.NDArray[Any] | None],
-) -> npt.NDArray[np.int64]:
-    """Sorting permutation by (query, source, node, and further values, the first one first)."""
-    values = tuple(value for value in reversed(further) if value is not None)
-    sources, nodes = _span(source), _span(node)
-    if _span(query) * sources * nodes <= _LARGEST_KEY:
-        # One key instead of three; a stable sort of it is linear where the input is sorted already.
-        key = query.astype(np.int64) * sources + (0 if source is None else source)
-        key = key * nodes + (node + np.int64(1))
-        order = np.argsort(key, kind="stable")
-        key = key[order]
-        # Only hits that agree in all three are left to be told apart by weight and the like.
-        same = key[1:] == key[:-1]
-        tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
-        order[tied] = order[tied][np.lexsort((*(value[order[tied]] for value in values), key[tied]))]
-        return order
-    keys = (node,) if source is None else (node, source)
-    return np.lexsort((*values, *keys, query))
-
-
-def _span(codes: npt.NDArray[np.int32] | None) -> int:
-    """Number of values from -1 up to the largest code."""
-    return 1 if codes is None or not len(codes) else int(codes.max()) + 2

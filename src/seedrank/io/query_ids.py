@@ -52,5 +52,5 @@ def read_query_ids(source: TableSource, *, column: str, what: str = "queries") -
                 fix="remove these rows, or write the id",
             )
         rows += len(values)
-        encoder.append(values)
+        encoder.include(values)
     return QueryIds(encoder.finish()[1], rows, table.records)

@@ -123,7 +123,7 @@ class QueryCounts(_Record):
 
     total: int
     by_status: dict[str, int]
-    seeds_given: int
+    seeds_given: int = Field(description="In finished parts, as the counts by status.")
     seeds_missing: int
 
 
@@ -148,6 +148,8 @@ class PartRecord(_Record):
     first_query: int
     queries: int
     candidates: int
+    seeds_given: int = Field(description="Hits of the part's queries.")
+    seeds_missing: int = Field(description="Of these, those that are null or not in the graph.")
     by_status: dict[str, int] = Field(description="Rows of queries by how they ended.")
     failed_queries: int
     unfinished_queries: int = Field(

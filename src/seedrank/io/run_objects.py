@@ -95,6 +95,11 @@ class RunObjects:
         return self._own / "graph"
 
     @property
+    def scratch(self) -> Path:
+        """Local folder for what this process needs for a while; it goes with the unfinished files."""
+        return self._own / "staged"
+
+    @property
     def successful(self) -> bool:
         """Whether the success marker is there."""
         return self.objects.read(SUCCESS_FILE) is not None

@@ -39,6 +39,10 @@ class RunStore(Protocol):
         """Local folder of the graph store of a run that was given an edge list."""
 
     @property
+    def scratch(self) -> Path:
+        """Local folder for what this process needs for a while; it goes with the unfinished files."""
+
+    @property
     def successful(self) -> bool:
         """Whether the success marker is there."""
 

@@ -90,6 +90,11 @@ class RunFolder:
         return self.path / "_tmp"
 
     @property
+    def scratch(self) -> Path:
+        """Local folder for what this process needs for a while; it goes with the unfinished files."""
+        return self.staging
+
+    @property
     def successful(self) -> bool:
         """Whether the success marker is there."""
         return (self.path / SUCCESS_FILE).exists()

@@ -19,11 +19,14 @@ log = logging.getLogger(__name__)
 #: A build may always take so much: below, buckets would be too small to be worth their files.
 LEAST_BYTES = 64 << 20
 
+# What compiled code and Arrow's buffers will take, which are not there yet when the free memory is asked for.
+_LIBRARIES = 256 << 20
 # A stream says too late how long it is: so much of the memory holds its rows before they go to files.
 _STREAM_SHARE = 0.25
-# Bytes that a row of the edge list takes while all are in memory: both ends, the packed edge twice, a count, and the
-# neighbors of both CSRs; a weight as read, twice with the packed edge, and in both CSRs; a type as read and in both.
-_ROW, _WEIGHT, _TYPE = 4 + 4 + 8 + 8 + 4 + 2 * 4, 8 + 2 * 8 + 2 * 8, 4 + 2 * 4
+# Bytes that a row of the edge list takes while all are in memory: both ends, the packed edge twice, a count, and in
+# both CSRs the neighbor and a weight, which edges that are there twice get in any case; a weight as read, and twice
+# with the packed edge; a type as read and in both.
+_ROW, _WEIGHT, _TYPE = 4 + 4 + 8 + 8 + 4 + 2 * (4 + 8), 8 + 2 * 8, 4 + 2 * 4
 # Of a bucket: the packed edges twice, a count, what is unpacked; weights twice, and those that are unpacked.
 _BUCKET_ROW, _BUCKET_WEIGHT = 8 + 8 + 8 + 8, 8 + 8
 # Of a node while edges are in buckets: both degrees, their sum and its order, both numbers, both offsets.
@@ -94,8 +97,9 @@ class BuildSpace:
 
 def build_memory(memory_limit: int | None) -> int:
     """Bytes that a build may plan with."""
-    given = int(available_memory() * DEFAULT_SHARE) if memory_limit is None else int(memory_limit)
-    return max(given, LEAST_BYTES)
+    if memory_limit is not None:
+        return max(int(memory_limit), LEAST_BYTES)
+    return max(int(available_memory() * DEFAULT_SHARE) - _LIBRARIES, LEAST_BYTES)
 
 
 def memory_of_rows(rows: int, *, weighted: bool, typed: bool) -> int:

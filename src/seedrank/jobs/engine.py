@@ -17,7 +17,7 @@ from seedrank.jobs.methods import start_method
 from seedrank.jobs.part_scorer import FinishedPart, PartRange, PartScorer, ScoredPart
 from seedrank.jobs.pipeline import Background
 from seedrank.jobs.progress import Reporter, Stopwatch
-from seedrank.jobs.query_set import QuerySet
+from seedrank.jobs.query_segments import QuerySegments
 
 
 class JobParts(NamedTuple):
@@ -47,8 +47,8 @@ class Engine(Protocol):
     ) -> None:
         """Give back all that was taken."""
 
-    def start(self, job: JobParts, store: GraphStore, queries: Callable[[], QuerySet]) -> BackendRecord:
-        """Make the method ready; ``queries`` waits for the query set, which may be read meanwhile."""
+    def start(self, job: JobParts, store: GraphStore, queries: Callable[[], QuerySegments]) -> BackendRecord:
+        """Make the method ready; ``queries`` waits for the queries, which may be read meanwhile."""
 
     def score(self, ranges: Sequence[PartRange], *, reporter: Reporter, record: Callable[[FinishedPart], None]) -> None:
         """Score and write these parts, and tell of each, in any order, one call at a time, as soon as it is written."""
@@ -65,20 +65,23 @@ class InProcess:
     ) -> None:
         pass
 
-    def start(self, job: JobParts, store: GraphStore, queries: Callable[[], QuerySet]) -> BackendRecord:
+    def start(self, job: JobParts, store: GraphStore, queries: Callable[[], QuerySegments]) -> BackendRecord:
         """See `Engine.start`."""
-        runner = start_method(store, queries, job.options, job.stopwatch, job.clock)
+        runner = start_method(store, lambda: queries().at_hand(), job.options, job.stopwatch, job.clock)
         width = BlockWidth(runner.backend.block_size)
         self._writer = job.folder
-        self._scorer = PartScorer(queries(), runner, width, job.options, job.clock, job.stopwatch)
+        self._queries = queries()
+        query_set = self._queries.at_hand()
+        self._scorer = PartScorer(query_set, runner, width, job.options, job.clock, job.stopwatch)
         return runner.backend
 
     def score(self, ranges: Sequence[PartRange], *, reporter: Reporter, record: Callable[[FinishedPart], None]) -> None:
         """See `Engine.score`; parts are recorded by the thread in the background."""
 
-        def write(scored: ScoredPart) -> None:
-            record(self._scorer.write(scored, self._writer))
+        def write(scorer: PartScorer, scored: ScoredPart) -> None:
+            record(scorer.write(scored, self._writer))
 
         with Background() as background:
             for wanted in ranges:
-                background.start(partial(write, self._scorer.score(wanted, reporter)))
+                scorer = self._scorer = self._scorer.on(*self._queries.holding(wanted.first))
+                background.start(partial(write, scorer, scorer.score(wanted, reporter)))

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from seedrank.config import ScoreOptions
 from seedrank.config.names import VECTOR_SOURCE
-from seedrank.io.fingerprint import content_fingerprint
+from seedrank.io.hit_fingerprint import fingerprint_of
 from seedrank.io.queries import HitColumns, HitTable, read_hits
 from seedrank.io.records import InputRecord
 from seedrank.jobs.inputs import JobInputs
@@ -46,7 +46,7 @@ def read_job_hits(
             refuse_source_of_vectors(hits)
         if options.source and not sources:  # the vectors alone were named
             hits = replace(no_hits(), query_ids=hits.query_ids, null_list=hits.null_list, records=hits.records)
-        records["queries"] = InputRecord(files=hits.records, fingerprint=_fingerprint_hits(hits))
+        records["queries"] = InputRecord(files=hits.records, fingerprint=fingerprint_of(hits))
     if vectors is None:
         return hits, None
     records["node_vectors"] = vectors.nodes.record
@@ -92,22 +92,4 @@ def hit_columns(options: ScoreOptions) -> HitColumns:
                 *(names[role] for role in roles if f"hit_{role}_column" in options.model_fields_set),
             ]
         ),
-    )
-
-
-def _fingerprint_hits(hits: HitTable) -> str:
-    return content_fingerprint(
-        {
-            "query_ids": hits.query_ids,
-            "query": hits.query,
-            "node_ids": hits.node_ids,
-            "node": hits.node,
-            "weight": hits.weight,
-            "rank": hits.rank,
-            "retriever_weight": hits.retriever_weight,
-            "source": hits.source,
-            "source_names": hits.source_names,
-            "null_list": hits.null_list,
-            **({} if hits.fallback is None else {"fallback": hits.fallback}),
-        }
     )

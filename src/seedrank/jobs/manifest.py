@@ -18,7 +18,7 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.io.no_graph import NoGraph
 from seedrank.io.records import GraphRecord, InputRecord, OptionRecord, PartRecord, QueryCounts, RunManifest
 from seedrank.jobs.planner_rules import rules_fingerprint
-from seedrank.jobs.query_set import QuerySet
+from seedrank.jobs.query_segments import QuerySegments
 from seedrank.presets import preset_values
 
 Origin = Literal["default", "preset", "file", "env", "flag", "argument"]
@@ -43,25 +43,23 @@ def new_manifest(options: ScoreOptions, origins: Mapping[str, Origin], *, run_id
 
 
 def record_inputs(
-    manifest: RunManifest, store: GraphStore, query_set: QuerySet, queries: slice, *, place: Path, built: bool
+    manifest: RunManifest, store: GraphStore, queries: QuerySegments, wanted: int, *, place: Path, built: bool
 ) -> None:
     """Write down graph and inputs.
 
     Parameters
     ----------
-    manifest, store, query_set : what is written to, and what about.
-    queries : those of the query set that the manifest is about.
+    manifest, store, queries : what is written to, and what about.
+    wanted : how many of the queries the manifest is about.
     place : where the store stands when the run has begun; a store of a URL is recorded by that.
     built : whether it was built in this run.
     """
-    manifest.inputs = dict(query_set.records)
-    manifest.queries = QueryCounts(
-        total=len(query_set.query_ids[queries]),
-        by_status={},
-        seeds_given=int(query_set.seeds_given[queries].clip(min=0).sum()),
-        seeds_missing=int(query_set.seeds_missing[queries].sum()),
-    )
-    if query_set.vectors is not None:
+    manifest.inputs = dict(queries.records)
+    # What parts say of their seeds is added up as they are finished.
+    manifest.queries = QueryCounts(total=wanted, by_status={}, seeds_given=0, seeds_missing=0)
+    if "query_vectors" in queries.records:
+        query_set = queries.at_hand()
+        assert query_set.vectors is not None
         manifest.vectors = query_set.vectors.counts(query_set.query_ids, store)
     if isinstance(store, NoGraph):
         return

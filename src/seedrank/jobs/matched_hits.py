@@ -39,15 +39,15 @@ class MatchedHits(NamedTuple):
     name: str
 
 
-def every_node(store: GraphStore, node_type: str) -> MatchedHits:
-    """Make a query of every node of a type, with the node as its hit.
+def every_node(store: GraphStore, node_type: str, among: slice) -> MatchedHits:
+    """Make a query of every node of a type, with the node as its hit; of those ``among`` them, by their position.
 
     Raises
     ------
     InputDataError
         No node has the type.
     """
-    ranks = np.flatnonzero(store.nodes_of_types((node_type,), option="--all-nodes")).astype(np.int32)
+    ranks = np.flatnonzero(store.nodes_of_types((node_type,), option="--all-nodes"))[among].astype(np.int32)
     count = len(ranks)
     return MatchedHits(
         query_ids=store.ids.take(pa.array(ranks)),

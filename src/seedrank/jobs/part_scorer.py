@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
@@ -53,6 +53,10 @@ class PartScorer:
     """Everything that scores parts and writes them: a method that is ready, its queries, and their limits.
 
     Scoring and writing are two steps, so that a part may be written while the next one is scored.
+
+    Attributes
+    ----------
+    query_set : the queries; ``first_query`` is the position of its first one among all queries of the job.
     """
 
     query_set: QuerySet
@@ -61,6 +65,13 @@ class PartScorer:
     options: ScoreOptions
     clock: Clock
     stopwatch: Stopwatch
+    first_query: int = 0
+
+    def on(self, query_set: QuerySet, first_query: int) -> PartScorer:
+        """Return the same for other queries of the job."""
+        if query_set is self.query_set:
+            return self
+        return replace(self, query_set=query_set, runner=self.runner.on(query_set), first_query=first_query)
 
     def score(self, wanted: PartRange, reporter: Reporter) -> ScoredPart:
         """Score the queries of a part.
@@ -75,8 +86,8 @@ class PartScorer:
         begun = time.perf_counter()
         with self.stopwatch.stage("score"):
             blocks = score_blocks(
-                wanted.first,
-                wanted.last,
+                wanted.first - self.first_query,
+                wanted.last - self.first_query,
                 query_set=self.query_set,
                 runner=self.runner,
                 width=self.width,
@@ -97,7 +108,11 @@ class PartScorer:
         wanted = scored.range
         with self.stopwatch.stage("write"):
             tables = assemble_part(
-                wanted.first, wanted.last, scored.blocks, query_set=self.query_set, options=self.options
+                wanted.first - self.first_query,
+                wanted.last - self.first_query,
+                scored.blocks,
+                query_set=self.query_set,
+                options=self.options,
             )
             files = writer.write_part(wanted.part, candidates=tables.candidates, queries=tables.queries)
         seconds = time.perf_counter() - scored.begun
@@ -114,6 +129,8 @@ def part_record(
         first_query=wanted.first,
         queries=wanted.last - wanted.first,
         candidates=tables.candidates.num_rows,
+        seeds_given=tables.seeds_given,
+        seeds_missing=tables.seeds_missing,
         by_status=dict(sorted(tables.by_status.items())),
         failed_queries=tables.by_status["failed"],
         unfinished_queries=tables.unfinished,

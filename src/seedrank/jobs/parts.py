@@ -31,6 +31,8 @@ class AssembledPart:
     iterations: int
     largest_error_bound: float | None
     errors: list[str]
+    seeds_given: int
+    seeds_missing: int
 
 
 def assemble_part(
@@ -70,6 +72,8 @@ def assemble_part(
         iterations=pc.sum(queries_table["iterations"]).as_py() or 0,
         largest_error_bound=pc.max(queries_table["error_bound"]).as_py(),
         errors=[block.error for block in blocks if block.error is not None],
+        seeds_given=int(query_set.seeds_given[first:last].clip(min=0).sum()),
+        seeds_missing=int(query_set.seeds_missing[first:last].sum()),
     )
 
 

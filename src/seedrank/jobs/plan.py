@@ -31,11 +31,14 @@ from seedrank.jobs.prepare import (
     memory_budget,
     type_weights,
 )
+from seedrank.jobs.query_segments import may_be_cut, segment_size
 from seedrank.jobs.query_set import check_query_options, load_query_set
 from seedrank.jobs.returnable import filtered_nodes
 from seedrank.jobs.run_key import have_same_options
 from seedrank.jobs.stores import store_of
 from seedrank.jobs.vector_hits import searches_vectors, union_of_ids
+from seedrank.jobs.work_estimate import ppr_work
+from seedrank.jobs.work_estimate import probe as probe_product
 from seedrank.keywords import ScoreKeywords
 
 #: Memory of the interpreter and its libraries, and what one part holds before it is written.
@@ -58,6 +61,8 @@ class Plan:
     part_range : with ``--parts`` those that would be computed, ``first:last`` without the last; else None.
     parts_there : how many of those that are wanted stand at ``out`` already, recorded under the same options; whether
         the inputs are the same, too, score finds out.
+    query_segments : pieces of up to 65,536 queries that are in memory one at a time; 1 where all are, or have to be
+        (`seedrank.jobs.query_segments`).
     plans : queries by plan, or by the method that they name, with ``--method auto`` on a graph store or without a
         graph; else None.
     backend, backend_reason : who would compute, and why.
@@ -67,8 +72,14 @@ class Plan:
     graph_memory : "resident", or "streamed" where the graph does not fit beside a block; None where no PageRank runs.
     bytes_per_step : what one pass over the graph reads, from memory or from disk; of an edge list without its weights.
     scratch_bytes : disk space in the work folder for a graph that is streamed.
+    bytes_read : of a graph that is streamed, what all products of all blocks read at most; else None.
     peak_memory_bytes : estimate: graph, or what of a streamed one is in memory, + block + parts + interpreter.
     largest_output_rows : queries · top-k, or what fewer nodes or hits there are.
+    products : with ``--method ppr`` products with the graph that a query takes at most; else None.
+    edge_columns : edges times queries of all these products; an edge counts twice with ``--direction both``.
+    edge_columns_per_second : with a probe: the rate of one product on a small random graph of the same density here.
+    seconds : ``edge_columns`` at that rate: a rough estimate. The number of products is a bound, and a graph larger
+        than the caches of the machine is slower than the small one.
     """
 
     graph: str
@@ -82,6 +93,7 @@ class Plan:
     part_range: str | None
     parts_there: int
     part_size: int
+    query_segments: int
     plans: dict[str, int] | None
     backend: str
     backend_reason: str
@@ -94,8 +106,13 @@ class Plan:
     graph_memory: str | None
     bytes_per_step: int | None
     scratch_bytes: int | None
+    bytes_read: int | None
     peak_memory_bytes: int
     largest_output_rows: int
+    products: int | None
+    edge_columns: int | None
+    edge_columns_per_second: float | None
+    seconds: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain values, for JSON."""
@@ -112,11 +129,13 @@ def plan(
     exclude: Any = None,
     node_vectors: Any = None,
     query_vectors: Any = None,
+    probe: bool = False,
     **options: Unpack[ScoreKeywords],
 ) -> Plan:
     """Say what `score` with the same arguments would do; reads footers and query ids, writes nothing.
 
-    With ``method="auto"`` it reads hits and attributes of queries, to count the queries of every plan.
+    With ``method="auto"`` it reads hits and attributes of queries, to count the queries of every plan. With ``probe``
+    it measures one product on a small random graph, for ``method="ppr"``, and estimates the seconds.
 
     Raises
     ------
@@ -135,10 +154,13 @@ def plan(
         ),
         out=out,
         options=make_options(ScoreOptions, options),
+        probed=probe,
     )
 
 
-def run_plan(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options: ScoreOptions) -> Plan:
+def run_plan(
+    inputs: JobInputs, *, out: str | os.PathLike[str] | None, options: ScoreOptions, probed: bool = False
+) -> Plan:
     """`plan` with validated options."""
     check_method_options(options, inputs.graph)
     check_query_options(inputs, options)
@@ -167,6 +189,17 @@ def run_plan(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options: 
     beyond = size.nodes if options.include_expanded else 0
     most_candidates = min(options.top_k, hits + beyond if options.ranks_hits else eligible)
     part_rows = min(query_count, options.part_size) * most_candidates
+    work = ppr_work(options, edges=size.edges, queries=query_count) if options.method == "ppr" else None
+    rate = None
+    if probed and work is not None:
+        rate = probe_product(
+            options,
+            backend=needs.decision.name,
+            nodes=size.nodes,
+            edges=size.edges,
+            width=width,
+            weighted=size.weighted,
+        )
     return Plan(
         graph="none" if inputs.graph is None else "store" if size.exact else "edge list",
         exact=size.exact,
@@ -179,6 +212,7 @@ def run_plan(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options: 
         part_range=None if part_range is None else f"{part_range.first}:{part_range.last}",
         parts_there=_parts_there(out, options, wanted),
         part_size=options.part_size,
+        query_segments=max(1, -(-query_count // segment_size(options))) if may_be_cut(inputs, options) else 1,
         plans=plans,
         backend=needs.decision.name,
         backend_reason=needs.decision.reason,
@@ -191,11 +225,18 @@ def run_plan(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options: 
         graph_memory=None if memory is None else memory.form,
         bytes_per_step=None if memory is None else memory.bytes_per_step,
         scratch_bytes=None if memory is None else memory.scratch_bytes,
+        bytes_read=None
+        if memory is None or work is None or not memory.streamed
+        else memory.bytes_per_step * work.products * -(-query_count // width),
         peak_memory_bytes=held
         + needs.block_bytes(min(width, max(query_count, 1)))
         + part_rows * CANDIDATE_BYTES
         + BASE_BYTES,
         largest_output_rows=query_count * most_candidates,
+        products=None if work is None else work.products,
+        edge_columns=None if work is None else work.edge_columns,
+        edge_columns_per_second=rate,
+        seconds=None if work is None or rate is None else work.edge_columns / rate,
     )
 
 
@@ -204,29 +245,30 @@ class _GraphSize:
     exact: bool
     nodes: int
     edges: int
-    weighted: bool
     bytes: int
     nodes_of_type: dict[str, int] | None
     eligible: int | None
+    weighted: bool
 
 
 def _graph_size(graph: Any, *, nodes: Any, options: ScoreOptions) -> _GraphSize:
     if graph is None:
         check_no_graph_options(nodes=nodes, options=options)
-        return _GraphSize(True, 0, 0, False, 0, None, 0)
+        return _GraphSize(True, 0, 0, 0, None, 0, weighted=False)
     store = store_of(graph)
     if store is not None:
         check_store_options(store, nodes=nodes, options=options)
         type_weights(options, store.facts.edge_types)
         filtered, facts = filtered_nodes(store, options), store.facts
         eligible = facts.nodes if filtered is None else int(np.count_nonzero(filtered))
-        return _GraphSize(True, facts.nodes, facts.edges, facts.weighted, store.store_bytes, facts.node_types, eligible)
+        return _GraphSize(True, facts.nodes, facts.edges, store.store_bytes, facts.node_types, eligible, facts.weighted)
     table = TableInput.open(graph, what="edges")
     if any(part.rows is None for part in table.parts):
         # A stream in memory has no footer: only reading it tells its length.
         for _ in table.batches([options.src_column]):
             pass
     rows = sum(record.rows for record in table.records)
+    weighted = table.filled_parts[0].type_of(options.weight_column) is not None
     listed = 0
     types: dict[str, int] | None = None
     if nodes is not None and options.all_nodes is not None:
@@ -240,7 +282,7 @@ def _graph_size(graph: Any, *, nodes: Any, options: ScoreOptions) -> _GraphSize:
         listed = sum(record.rows for record in TableInput.open(nodes, what="nodes").records)
     # Every row may bring two nodes of its own; two CSRs of int32 neighbours, int64 offsets, two orders, an 8 byte id.
     most_nodes = listed + 2 * rows
-    return _GraphSize(False, most_nodes, rows, False, rows * 2 * 4 + most_nodes * (2 * 8 + 2 * 4 + 8), types, None)
+    return _GraphSize(False, most_nodes, rows, rows * 2 * 4 + most_nodes * (2 * 8 + 2 * 4 + 8), types, None, weighted)
 
 
 def _query_size(

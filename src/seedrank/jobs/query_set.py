@@ -118,8 +118,12 @@ class QuerySet:
         )
 
 
-def load_query_set(store: GraphStore, inputs: JobInputs, options: ScoreOptions) -> QuerySet:
+def load_query_set(
+    store: GraphStore, inputs: JobInputs, options: ScoreOptions, *, among: slice = slice(None)
+) -> QuerySet:
     """Read hits (or make a query of every node of a type), match them with the graph, normalise the seeds.
+
+    Of the nodes of a type only those ``among`` them are made a query, by their position.
 
     Raises
     ------
@@ -134,7 +138,7 @@ def load_query_set(store: GraphStore, inputs: JobInputs, options: ScoreOptions) 
     info = None if inputs.query_info is None else read_job_query_info(inputs.query_info, options)
     hits = vectors = None
     if options.all_nodes is not None:
-        found = every_node(store, options.all_nodes)
+        found = every_node(store, options.all_nodes, among)
         query_ids = found.query_ids
     else:
         hits, vectors = read_job_hits(inputs, options, records, no_seeds=isinstance(store, NoGraph))

@@ -22,7 +22,7 @@ from seedrank.jobs.part_scorer import FinishedPart, PartRange
 from seedrank.jobs.pipeline import Background
 from seedrank.jobs.prepare import open_graph
 from seedrank.jobs.progress import Reporter, Stopwatch
-from seedrank.jobs.query_set import QuerySet, load_query_set
+from seedrank.jobs.query_segments import QuerySegments, open_queries
 from seedrank.jobs.resources import peak_memory
 from seedrank.jobs.results import Run
 from seedrank.jobs.resume import intact_parts
@@ -62,7 +62,7 @@ class ScoreJob:
             folder.write_manifest(self.manifest)
 
     store: GraphStore
-    query_set: QuerySet
+    queries: QuerySegments
     #: The numbers of the parts that this run is about, in order, and of those that are not there yet.
     parts: range
     missing: list[int]
@@ -78,19 +78,19 @@ class ScoreJob:
             stopwatch=watch,
         )
 
-        def read_queries() -> QuerySet:
+        def read_queries() -> QuerySegments:
             with watch.stage("read_queries"):
-                return load_query_set(self.store, inputs, self.options)
+                return open_queries(self.store, inputs, self.options, self.folder.scratch)
 
         watch.expect("read_queries")  # in another thread: without a fixed place run.json would differ from run to run
         if not self.earlier:
             with Background() as background:
                 reading = background.start(read_queries)
                 self._start(reading)
-                self.query_set = reading()
+                self.queries = reading()
             self._begin(built=built)
         else:
-            self.query_set = read_queries()
+            self.queries = read_queries()
             self._go_on(self.earlier, built=built)
 
     def _begin(self, *, built: bool) -> None:
@@ -122,16 +122,16 @@ class ScoreJob:
             return
         if built:
             self.store = self.folder.adopt_graph(self.store)
-            self.query_set = self.query_set.on(self.store)
+            self.queries.on(self.store)
         if self.missing:
-            self._start(lambda: self.query_set)
+            self._start(lambda: self.queries)
         log.info("resumed", extra={"parts_kept": len(manifest.parts), "parts_missing": len(self.missing)})
         self.begun = True
         self.folder.unmark_success()
         self._save()
         self.folder.keep_parts(record.part for record in manifest.parts)
 
-    def _start(self, queries: Callable[[], QuerySet]) -> None:
+    def _start(self, queries: Callable[[], QuerySegments]) -> None:
         """Make the method ready; a run that goes on keeps the backend that ``auto`` chose when it began."""
         job = JobParts(self.folder, self.options, self.stopwatch, self.clock)
         backend = self.engine.start(job, self.store, queries)
@@ -142,11 +142,11 @@ class ScoreJob:
 
     def _record_inputs(self, *, built: bool) -> None:
         """Cut the queries into parts, and write down what those that are wanted are made of."""
-        self.parts, self.manifest.range = wanted_parts(len(self.query_set), self.options)
+        self.parts, self.manifest.range = wanted_parts(len(self.queries), self.options)
         place = self.folder.graph if built else self.store.path
-        size = self.options.part_size
-        queries = slice(self.parts.start * size, self.parts.stop * size)
-        record_inputs(self.manifest, self.store, self.query_set, queries, place=place, built=built)
+        size, count = self.options.part_size, len(self.queries)
+        wanted = min(self.parts.stop * size, count) - self.parts.start * size
+        record_inputs(self.manifest, self.store, self.queries, wanted, place=place, built=built)
 
     def _plan_parts(self) -> None:
         """Find the parts that are missing."""
@@ -160,7 +160,7 @@ class ScoreJob:
         """Score and write part after part, but those that are there already."""
         if not self.missing:
             return
-        count, size = len(self.query_set), self.options.part_size
+        count, size = len(self.queries), self.options.part_size
         ranges = [PartRange(part, part * size, min((part + 1) * size, count)) for part in self.missing]
         self.reporter.start(sum(wanted.last - wanted.first for wanted in ranges))
         try:
@@ -238,7 +238,10 @@ class ScoreJob:
     def _count(self) -> None:
         """Bring what the manifest adds up to its present state."""
         if self.manifest.queries is not None:
-            self.manifest.queries.by_status = count_by_status(self.manifest.parts)
+            counts = self.manifest.queries
+            counts.by_status = count_by_status(self.manifest.parts)
+            counts.seeds_given = sum(record.seeds_given for record in self.manifest.parts)
+            counts.seeds_missing = sum(record.seeds_missing for record in self.manifest.parts)
         self.manifest.timings_s = self.stopwatch.total()
 
     def _not_as_wanted(self) -> int:

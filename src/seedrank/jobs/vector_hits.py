@@ -13,8 +13,9 @@ from seedrank.config import ScoreOptions
 from seedrank.config.names import VECTOR_SOURCE
 from seedrank.errors import ConfigError, InputDataError
 from seedrank.io.graphstore import GraphStore
+from seedrank.io.hit_order import hit_order
 from seedrank.io.ids import IdEncoder, common_id_type, match_ids, resolve
-from seedrank.io.queries import HitTable, hit_order
+from seedrank.io.queries import HitTable
 from seedrank.io.vectors import VectorTable
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.returnable import Exclusions

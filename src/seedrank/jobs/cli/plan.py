@@ -23,12 +23,20 @@ from seedrank.jobs.plan import run_plan
     type=click.Path(),
     help="Run folder that score would get; checked, not touched.",
 )
+@click.option(
+    "--probe",
+    cls=GroupedOption,
+    group="Run",
+    is_flag=True,
+    help="For ppr: measure one product on a small random graph, some seconds, and estimate the seconds of the job.",
+)
 @click.pass_context
 def command(
     ctx: click.Context,
     /,
     out: str | None,
     *,
+    probe: bool,
     as_json: bool,
     log_format: str,
     verbose: bool,
@@ -39,7 +47,7 @@ def command(
     set_up_logging(log_format=log_format, verbose=verbose, quiet=quiet)
     inputs = job_inputs(values)
     options, _ = collect(ctx, ScoreOptions, values)
-    plan = run_plan(inputs, out=out, options=options)
+    plan = run_plan(inputs, out=out, options=options, probed=probe)
     if as_json:
         echo_json(plan.to_dict())
     else:
