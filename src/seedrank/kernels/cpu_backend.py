@@ -218,21 +218,23 @@ class CpuBackend:
         self._scale()
         relaxation = np.zeros(width, dtype=dtype)
         relaxation[: len(factors)] = factors
-        row_sums, sums = np.zeros(width, dtype=dtype), np.zeros(width)
+        unfinished, sums = np.zeros(width, dtype=dtype), np.zeros(width)
         strip = max(WIDTHS[0], width // _power_of_two(self._threads))
         # What the seeds get is held at the mass that the last step found on dangling nodes: the scale of the block.
         damping = 1.0 - block.restart
         share = block.restart + damping * block.dangling_mass
         amounts = (share[block.seed_column] * block.seed_weight).astype(dtype)
         gain = (1.0 / (1.0 - damping * layout.loops)).astype(dtype)
-        for _ in range(sweeps):
+        # One call for all sweeps, where no slab has to be read in between: threads wait for each other once.
+        passes, together = (1, sweeps) if rows.resident else (sweeps, 1)
+        for _ in range(passes):
             for slab in rows.slabs(layout.active_chunks, ascending=True):
                 first, last = layout.chunks[[slab.first_chunk, slab.last_chunk]].tolist()
                 relax_rows(
                     rows.offsets, slab.columns, slab.values, slab.first_entry, first, last,
                     pair.current, layout.scale, layout.unscale, gain, dtype.type(damping), relaxation,
                     block.seed_row, block.seed_column, amounts, int(np.searchsorted(block.seed_row, first)),
-                    layout.active, strip, row_sums, sums, *width_markers(strip),
+                    layout.active, together, strip, unfinished, sums, *width_markers(strip),
                 )  # fmt: skip
         # The solution y = α Pᵀ y + share·s sums to Z = share + α A, with A its sum over active nodes.
         moved = relaxation != 0

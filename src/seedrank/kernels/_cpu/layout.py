@@ -46,12 +46,16 @@ class Rows(Protocol):
     offsets : int64 (n + 1)
     weighted : bool
         Whether entries carry transition probabilities; else the block is pre-divided by the out-weights.
+    resident : bool
+        Whether all is one slab in memory.
     """
 
     @property
     def offsets(self) -> Int64Array: ...
     @property
     def weighted(self) -> bool: ...
+    @property
+    def resident(self) -> bool: ...
     def slabs(self, last_chunk: int, *, ascending: bool) -> Iterator[Slab]:
         """Go through the first `last_chunk` chunks once; in any order of the slabs unless `ascending`."""
         ...
@@ -71,6 +75,7 @@ class ResidentRows:
     offsets: Int64Array
     columns: Int32Array
     values: ScoreArray | None
+    resident: bool = True
 
     @property
     def weighted(self) -> bool:

@@ -54,16 +54,17 @@ def relax_rows(  # noqa: PLR0912  # a branch per width is what makes it compile 
     seed_amounts: Any,
     first_seed: int,
     active: int,
+    sweeps: int,
     strip_width: int,
-    row_sums: Any,
+    unfinished: Any,
     sums: Any,
     is64: Any,
     is32: Any,
 ) -> None:
     """Go over a range of active rows in order, in place: v ← v + gain · ω · (damping · row @ block + restart - v).
 
-    A sweep is one call, or one for each range of rows, from the first row to the last. A column is swept by one thread,
-    so its numbers depend on nothing but itself.
+    A sweep is a call for each range of rows, from the first row to the last; several sweeps may be one call for all
+    rows. A column is swept by one thread, so its numbers depend on nothing but itself.
 
     Parameters
     ----------
@@ -84,10 +85,12 @@ def relax_rows(  # noqa: PLR0912  # a branch per width is what makes it compile 
     first_seed : int
         The first of them at `first_row` or after it.
     active : int
+    sweeps : int
+        >= 1; 1 unless the range is all active rows.
     strip_width : int
         Columns a thread: 16, 32 or 64, a divisor of B.
-    row_sums : float (B)
-        Sums that the next range of rows goes on with, in the precision of the block.
+    unfinished : float (B)
+        Sums of rows that the next range of rows goes on with, in the precision of the block.
     sums : float64 (B)
         After the last range, the sums over the active rows.
     is64, is32
@@ -97,57 +100,66 @@ def relax_rows(  # noqa: PLR0912  # a branch per width is what makes it compile 
     for strip in prange(stride // strip_width):
         left = strip * strip_width
         omega = relaxation[left : left + strip_width]
-        strip_sums = row_sums[left : left + strip_width]
         total = np.empty(strip_width, np.float64)
         restart = np.zeros(strip_width, block.dtype)
-        if first_row == 0:
-            strip_sums[:] = 0
-            sums[left : left + strip_width] = 0
-        seed = first_seed
-        for row in range(first_row, last_row):
-            seeded = False
-            while seed < seed_rows.shape[0] and seed_rows[seed] == row:
-                column = seed_columns[seed] - left
-                if 0 <= column < strip_width:
-                    restart[column] = seed_amounts[seed]
-                    seeded = True
-                seed += 1
-            first, last = offsets[row] - first_entry, offsets[row + 1] - first_entry
-            factor, back, own = scale[row], unscale[row], gain[row]
-            if last - first <= SEGMENT:
-                if is64 is not None:
-                    relax_row_64(
-                        columns, values, first, last, block, omega, restart, strip_sums, row, left, stride,
-                        damping, factor, back, own,
-                    )  # fmt: skip
-                elif is32 is not None:
-                    relax_row_32(
-                        columns, values, first, last, block, omega, restart, strip_sums, row, left, stride,
-                        damping, factor, back, own,
-                    )  # fmt: skip
-                else:
-                    relax_row_16(
-                        columns, values, first, last, block, omega, restart, strip_sums, row, left, stride,
-                        damping, factor, back, own,
-                    )  # fmt: skip
-            else:
-                total[:] = 0
-                _add_segments(columns, values, first, last, block, total, left, is64, is32)
-                if is64 is not None:
-                    relax_total_64(
-                        total, block, omega, restart, strip_sums, row, left, stride, damping, factor, back, own
-                    )
-                elif is32 is not None:
-                    relax_total_32(
-                        total, block, omega, restart, strip_sums, row, left, stride, damping, factor, back, own
-                    )
-                else:
-                    relax_total_16(
-                        total, block, omega, restart, strip_sums, row, left, stride, damping, factor, back, own
-                    )
-            if seeded:
-                restart[:] = 0
-            if (row + 1) % SUMMED_ROWS == 0 or row + 1 == active:
-                for j in range(strip_width):
-                    sums[left + j] += strip_sums[j]
-                strip_sums[:] = 0
+        # Of its own, not a part of the argument: kernels are faster where nothing else can be the same memory.
+        row_sums = np.empty(strip_width, block.dtype)
+        row_sums[:] = unfinished[left : left + strip_width]
+        for _ in range(sweeps):
+            if first_row == 0:
+                sums[left : left + strip_width] = 0
+            seed = first_seed
+            for group in range(first_row // SUMMED_ROWS, (last_row + SUMMED_ROWS - 1) // SUMMED_ROWS):
+                begin, end = max(group * SUMMED_ROWS, first_row), min((group + 1) * SUMMED_ROWS, last_row)
+                if begin % SUMMED_ROWS == 0:
+                    row_sums[:] = 0
+                for row in range(begin, end):
+                    seeded = False
+                    while seed < seed_rows.shape[0] and seed_rows[seed] == row:
+                        column = seed_columns[seed] - left
+                        if 0 <= column < strip_width:
+                            restart[column] = seed_amounts[seed]
+                            seeded = True
+                        seed += 1
+                    first, last = offsets[row] - first_entry, offsets[row + 1] - first_entry
+                    factor, back, own = scale[row], unscale[row], gain[row]
+                    if last - first <= SEGMENT:
+                        if is64 is not None:
+                            relax_row_64(
+                                columns, values, first, last, block, omega, restart, row_sums, row, left, stride,
+                                damping, factor, back, own,
+                            )  # fmt: skip
+                        elif is32 is not None:
+                            relax_row_32(
+                                columns, values, first, last, block, omega, restart, row_sums, row, left, stride,
+                                damping, factor, back, own,
+                            )  # fmt: skip
+                        else:
+                            relax_row_16(
+                                columns, values, first, last, block, omega, restart, row_sums, row, left, stride,
+                                damping, factor, back, own,
+                            )  # fmt: skip
+                    else:
+                        total[:] = 0
+                        _add_segments(columns, values, first, last, block, total, left, is64, is32)
+                        if is64 is not None:
+                            relax_total_64(
+                                total, block, omega, restart, row_sums, row, left, stride, damping, factor, back,
+                                own,
+                            )  # fmt: skip
+                        elif is32 is not None:
+                            relax_total_32(
+                                total, block, omega, restart, row_sums, row, left, stride, damping, factor, back,
+                                own,
+                            )  # fmt: skip
+                        else:
+                            relax_total_16(
+                                total, block, omega, restart, row_sums, row, left, stride, damping, factor, back,
+                                own,
+                            )  # fmt: skip
+                    if seeded:
+                        restart[:] = 0
+                if end % SUMMED_ROWS == 0 or end == active:
+                    for j in range(strip_width):
+                        sums[left + j] += row_sums[j]
+        unfinished[left : left + strip_width] = row_sums

@@ -41,6 +41,7 @@ class StreamedRows:
     store: SlabStore
     bounds: list[tuple[int, int]]
     chunks: Int64Array
+    resident: bool = field(default=False, init=False)
     # Passes that may go either way turn at the end: what was read last is still in the system's cache.
     _backwards: bool = field(default=False, init=False)
 
