@@ -35,17 +35,17 @@ def build(edges: Path, out: Path, limit: int | None) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     from seedrank.config import BuildOptions  # noqa: PLC0415  # only in the children
     from seedrank.jobs.build import build_store  # noqa: PLC0415
-    from seedrank.jobs.build_memory import build_memory  # noqa: PLC0415
     from seedrank.jobs.progress import Stopwatch  # noqa: PLC0415
+    from seedrank.jobs.resources import available_memory  # noqa: PLC0415
 
     stopwatch = Stopwatch()
-    memory = build_memory(None)
+    memory = available_memory()
     store = build_store(out, edges=edges, nodes=None, options=BuildOptions(), stopwatch=stopwatch)
     took = {
         "seconds": stopwatch.seconds,
         "total_seconds": sum(stopwatch.seconds.values()),
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024),
-        "planned_bytes": memory,
+        "available_bytes": memory,
         "written_bytes": written(),
         "nodes": store.facts.nodes,
         "edges": store.facts.edges,

@@ -341,6 +341,17 @@ def fuzz(document: Document) -> Iterator[str]:
         yield f"- {failure.splitlines()[0]}"
 
 
+def kills(document: Document) -> Iterator[str]:
+    """How often a run was ended, and whether it was whole after the same command."""
+    for name, signal in document["signals"].items():
+        codes = ", ".join(f"{count} ended with {code}" for code, count in signal["by_exit_code"].items())
+        yield (
+            f"- {name}, {signal['times']} times at random moments of a run of {document['uninterrupted_s']:.1f} s and "
+            f"{document['parameters']['parts']} parts: {codes}; {signal['between_first_and_last_part']} had some of "
+            f"their parts. Not the same bytes after the same command: {len(signal['wrong'])}."
+        )
+
+
 SECTIONS: dict[str, tuple[str, Callable[[Document], Iterator[str]]]] = {
     "peers": ("Beside other programs", peers),
     "product": ("The product beside C", product),
@@ -356,6 +367,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Document], Iterator[str]]]] = {
     "memory": ("Peak memory", memory),
     "row_groups": ("Large and small row groups", row_groups),
     "fuzz": ("Inputs that should not be there", fuzz),
+    "kills": ("Runs that are killed", kills),
     "convergence": ("Products to an L1 error of 1e-6", convergence),
 }
 

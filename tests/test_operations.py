@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +18,7 @@ import yaml
 
 import seedrank
 from seedrank import errors
+from seedrank.jobs.cli.main import cli
 
 Command = Callable[..., Any]
 
@@ -26,6 +30,7 @@ if not PAGE.is_file():
 TEXT = PAGE.read_text(encoding="utf-8")
 CONTAINERS = (PAGE.parent / "containers.md").read_text(encoding="utf-8")
 SKIPPED, KILLED = 99, 137
+AIRFLOW_EXCEPTIONS = ("AirflowException", "AirflowFailException", "AirflowSkipException")
 
 
 @pytest.fixture
@@ -103,6 +108,39 @@ def test_the_command_of_the_job_runs_and_runs_again(
         assert result.code == 0, result.err
         assert f'"event": "{event}"' in result.err
     assert (tmp_path / "runs" / "tonight" / "_SUCCESS").exists()
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 3, 4, 5, 6, 99, 130, -9, 137, 143])
+def test_the_task_of_airflow_decides_about_every_exit_code(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The block of the page, run with stand-ins of the names that it takes from Airflow."""
+    assert codes() <= {1, 2, 3, 4, 5, 6, 130, 143}
+    kinds = {name: type(name, (Exception,), {}) for name in AIRFLOW_EXCEPTIONS}
+    ran: list[list[str]] = []
+
+    def decorator(*_: Any, **__: Any) -> Callable[[Any], Any]:
+        return lambda function: function
+
+    def run(command: list[str], *, check: bool) -> subprocess.CompletedProcess[str]:
+        ran.append(command)
+        return subprocess.CompletedProcess(command, code)
+
+    for name, content in {"airflow": {}, "airflow.decorators": dict.fromkeys(("dag", "task"), decorator)}.items():
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(**content))
+    monkeypatch.setitem(sys.modules, "airflow.exceptions", SimpleNamespace(**kinds))
+    monkeypatch.setattr(subprocess, "run", run)
+    (block,) = re.findall(r"^```python airflow\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    raised = ""
+    try:
+        exec(compile(block, str(PAGE), "exec"), {})  # noqa: S102  # of the page itself
+    except Exception as error:
+        raised = type(error).__name__
+    expected = {0: "", SKIPPED: "AirflowSkipException", **dict.fromkeys((1, 2, 3, 6), "AirflowFailException")}
+    assert raised == expected.get(code, "AirflowException")
+    ((program, *arguments),) = ran
+    assert program == "seedrank"
+    with pytest.raises(SystemExit) as ended:  # the command line takes it as it is
+        cli.main([*arguments, "--help"], prog_name=program)
+    assert ended.value.code == 0
 
 
 def test_every_exit_code_is_in_the_table_for_troubleshooting() -> None:

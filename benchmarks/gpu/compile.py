@@ -14,9 +14,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from itertools import product
 from pathlib import Path
 
-from seedrank.kernels._gpu.source import OPTIONS, kernel_source
+from seedrank.kernels._gpu.source import OPTIONS, SOURCES, Group, kernel_source
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 USAGE = re.compile(
@@ -25,10 +26,10 @@ USAGE = re.compile(
 )
 
 
-def with_nvcc(nvcc: str, architecture: str, folder: Path) -> None:
+def with_nvcc(nvcc: str, architecture: str, group: Group, folder: Path) -> None:
     """Compile with nvcc and print a line for every kernel."""
     source = folder / "kernels.cu"
-    source.write_text(kernel_source())
+    source.write_text(kernel_source(group))
     command = [nvcc, *OPTIONS, f"-arch={architecture}", "-Xptxas", "-v", "-cubin", str(source), "-o", "/dev/null"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -40,22 +41,22 @@ def with_nvcc(nvcc: str, architecture: str, folder: Path) -> None:
         )
 
 
-def with_nvrtc(architecture: str) -> None:
+def with_nvrtc(architecture: str, group: Group) -> None:
     """Compile as CuPy does, and print the size of the result."""
     nvrtc = importlib.import_module("cupy").cuda.nvrtc
-    program = nvrtc.createProgram(kernel_source(), "kernels.cu", (), ())
+    program = nvrtc.createProgram(kernel_source(group), "kernels.cu", (), ())
     try:
         nvrtc.compileProgram(program, (*OPTIONS, f"--gpu-architecture={architecture}"))
     except nvrtc.NVRTCError:
         sys.exit(nvrtc.getProgramLog(program))
-    print(f"{architecture:8} {len(nvrtc.getCUBIN(program)):>8} bytes of code")
+    print(f"{architecture:8} {group:10} {len(nvrtc.getCUBIN(program)):>8} bytes of code")
 
 
 if __name__ == "__main__":
     found = shutil.which("nvcc")
     with tempfile.TemporaryDirectory() as made:
-        for each in ARCHITECTURES:
+        for each, kernels in product(ARCHITECTURES, SOURCES):
             if found:
-                with_nvcc(found, each, Path(made))
+                with_nvcc(found, each, kernels, Path(made))
             else:
-                with_nvrtc(each)
+                with_nvrtc(each, kernels)

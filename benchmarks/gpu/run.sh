@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, on a machine that has one; no network is used. Nobody has run it on a GPU yet.
 #
-#     make .venv/.dev-installed && .venv/bin/pip install 'seedrank[gpu-cu13]'     # or gpu-cu12, by the driver
+#     make .venv/.dev-installed && .venv/bin/pip install "seedrank[gpu-cu13]"     # or gpu-cu12, by the driver;
+#                                                   cugraph-cu13 or cugraph-cu12 for the tests of cuGraph as well
 #     benchmarks/gpu/run.sh
 #
 # Takes some minutes: what the probe says, the tests that have a GPU among their backends, NVIDIA's memory and race
@@ -12,7 +13,8 @@ python=.venv/bin/python
 
 .venv/bin/seedrank info
 $python benchmarks/gpu/compile.py
-$python -m pytest -q -k "gpu" tests/test_kernels tests/test_jobs/test_gpu_probe.py
+$python -m pytest -q -k "gpu or cugraph" tests/test_kernels tests/test_jobs/test_gpu_probe.py \
+    tests/test_jobs/test_cugraph.py tests/test_cugraph_signatures.py
 if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck initcheck synccheck; do
         PYTHONPATH=tests/cuda_shim compute-sanitizer --tool "$tool" --error-exitcode 9 $python -m scenario

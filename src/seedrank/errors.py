@@ -94,3 +94,8 @@ class KernelError(SeedrankError, ArithmeticError):
     """A numerical self-check failed; the result of the block is withheld (the queries become ``failed``)."""
 
     exit_code = 1
+
+
+def is_thread_shortage(error: BaseException) -> bool:
+    """Whether Python says that the machine has no room for another thread: a resource that is missing, and no bug."""
+    return isinstance(error, RuntimeError) and str(error) == "can't start new thread"

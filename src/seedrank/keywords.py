@@ -118,6 +118,7 @@ class ScoreKeywords(BuildKeywords, total=False):
     timeout_s: float | None
     deadline_s: float | None
     resume: Resume
+    since: str | None
     parts: str | None
     metrics_file: str | None
     strict: bool

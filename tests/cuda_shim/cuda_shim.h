@@ -310,13 +310,18 @@ inline unsigned __ballot_sync(unsigned mask, bool vote, int line = __builtin_LIN
     return votes;
 }
 
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+inline unsigned long long __umul64hi(unsigned long long one, unsigned long long other) {
+    return (unsigned long long)((unsigned __int128)one * other >> 64);
+}
 inline int __ffs(unsigned bits) { return __builtin_ffs((int)bits); }
 inline unsigned __float_as_uint(float value) { return shim::unpacked<unsigned>(shim::packed(value)); }
 inline long long __double_as_longlong(double value) { return shim::unpacked<long long>(shim::packed(value)); }
 
 // Threads take turns only where they wait, so nothing comes between reading and writing.
-inline int atomicAdd(int* at, int value) {
-    const int before = *at;
+template <typename T>
+inline T atomicAdd(T* at, T value) {
+    const T before = *at;
     *at += value;
     return before;
 }
@@ -324,5 +329,24 @@ inline int atomicAdd(int* at, int value) {
 inline unsigned atomicAnd(unsigned* at, unsigned value) {
     const unsigned before = *at;
     *at &= value;
+    return before;
+}
+
+inline int atomicMin(int* at, int value) {
+    const int before = *at;
+    *at = std::min(before, value);
+    return before;
+}
+
+inline unsigned long long atomicMax(unsigned long long* at, unsigned long long value) {
+    const unsigned long long before = *at;
+    *at = std::max(before, value);
+    return before;
+}
+
+template <typename T>
+inline T atomicCAS(T* at, T expected, T value) {
+    const T before = *at;
+    if (before == expected) *at = value;
     return before;
 }

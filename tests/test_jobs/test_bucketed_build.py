@@ -182,6 +182,18 @@ def test_memory_does_not_grow_with_the_edges(tmp_path: Path) -> None:
     assert bounded < 36 * rows / 5
 
 
+def test_plan_says_what_goes_to_files(tmp_path: Path) -> None:
+    edges = pa.table({"src": [1, 2, 3], "dst": [2, 3, 1], "type": ["a", "b", "a"]})
+    hits = pa.table({"query_id": [1], "node_id": [1]})
+    assert seedrank.plan(edges, queries=hits).build_temporary_bytes == 0
+    with in_buckets(2):
+        assert seedrank.plan(edges, queries=hits).build_temporary_bytes == 3 * 32
+        weighted = edges.append_column("weight", pa.array([1.0, 2.0, 3.0]))
+        assert seedrank.plan(weighted, queries=hits).build_temporary_bytes == 3 * 36
+    store = seedrank.build(edges, out=tmp_path / "graph")
+    assert seedrank.plan(store, queries=hits).build_temporary_bytes is None
+
+
 def test_no_space_for_what_is_temporary(tmp_path: Path) -> None:
     edges = pa.table({"src": [1, 2, 3], "dst": [2, 3, 1]})
     little = mock.Mock(free=47)

@@ -88,6 +88,26 @@ def test_99_where_there_was_nothing_to_do(workspace: Path, arguments: tuple[str,
     assert {file: file.stat().st_mtime_ns for file in (workspace / "run").rglob("*")} == before
 
 
+def test_a_block_without_room_for_threads_ends_the_run(workspace: Path) -> None:
+    """Its queries have not failed: the same command goes on when there is room."""
+    script = (
+        "import sys\n"
+        "import seedrank.jobs.cli.main as main\n"
+        "import seedrank.jobs.method_ppr as ppr\n"
+        "def full(*_, **__):\n"
+        '    raise RuntimeError("can\'t start new thread")\n'
+        "ppr.personalized_pagerank = full\n"
+        "sys.exit(main.run(sys.argv[1:]))\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script, *RUN], cwd=workspace, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 4, ended.stderr
+    assert "no room for another thread" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert process(workspace, *RUN).returncode == 0
+
+
 def test_a_machine_without_room_for_threads_is_no_bug(workspace: Path) -> None:
     script = (
         "import sys, threading\n"

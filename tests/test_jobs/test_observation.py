@@ -20,6 +20,7 @@ from seedrank.errors import ConfigError, StorageError
 from seedrank.io.runfolder import RunFolder
 from seedrank.jobs.cli.console import LineReporter
 from seedrank.jobs.metrics import metrics_text
+from seedrank.jobs.progress import Silent
 
 Command = Callable[..., Any]
 
@@ -142,12 +143,41 @@ def test_case_64_at_most_one_line_an_interval(
         reporter.start(1000)
         for _ in range(1000):
             now[0] += 0.035
-            reporter.advance(1)
+            reporter.advance(1, 1 / now[0] if now[0] < 15 else None)
         reporter.finish()
     lines = [record.__dict__ for record in caplog.records if record.msg == "progress"]
     assert [line["queries_done"] for line in lines] == [286, 572, 858]
     assert lines[0]["queries_per_second"] == pytest.approx(28.6, abs=0.1)
     assert lines[2]["seconds_left"] == pytest.approx(142 * 0.035, abs=0.1)
+    bounds = [line.get("largest_error_bound") for line in lines]  # since the line before
+    assert bounds == [pytest.approx(1 / 0.035), pytest.approx(1 / (287 * 0.035)), None]
+
+
+def test_metrics_are_written_while_a_part_is_in_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("seedrank.jobs.metrics.time.monotonic", lambda: now[0])
+    file = tmp_path / "m.prom"
+    seen = []
+
+    class Watch(Silent):
+        def advance(self, queries: int, error_bound: float | None = None) -> None:
+            seen.append(samples(file))
+            now[0] += 6
+            if error_bound is not None:
+                bounds.append(error_bound)
+
+    bounds: list[float] = []
+    hits = pa.table({"query_id": range(6), "node_id": [1, 2, 3] * 2})
+    run = seedrank.score(
+        EDGES, queries=hits, out=tmp_path / "run", block_size=1, metrics_file=str(file), reporter=Watch()
+    )
+    # One part of six blocks (before them the count of queries without seeds): every second one is ten seconds later.
+    assert [found["seedrank_queries_scored", ()] for found in seen] == [0, 0, 1, 1, 3, 3, 5]
+    assert [found["seedrank_parts_done", ()] for found in seen] == [0] * 7
+    assert seen[-1]["seedrank_largest_error_bound", ()] == max(bounds[:5])
+    found = samples(file)
+    assert found["seedrank_queries_scored", ()] == 6
+    assert found["seedrank_largest_error_bound", ()] == run.manifest.parts[0].largest_error_bound == max(bounds)
 
 
 def test_every_event_is_documented_and_none_else() -> None:

@@ -160,7 +160,7 @@ class Tight(Silent):
         used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + 70_000_000, -1))
 
-    def advance(self, queries):
+    def advance(self, queries, error_bound=None):
         if queries:  # a block has found room; the writer wants a thread of its own
             resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
 

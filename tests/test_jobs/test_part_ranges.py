@@ -345,3 +345,15 @@ def test_no_query_is_one_empty_part(job: Callable[..., seedrank.Run], tmp_path: 
         job("1:3", queries=nothing)
     assert recorded(job(queries=nothing)) == [0]
     assert isinstance(RangeFolder(tmp_path, span=PartSpan(0, 1)), RunFolder)
+
+
+def test_a_whole_run_that_failed_at_the_door_says_nothing_of_the_ranges(
+    job: Callable[..., seedrank.Run], whole: seedrank.Run, tmp_path: Path
+) -> None:
+    with pytest.raises(InputDataError):
+        job(edge_type=("nope",))
+    assert (tmp_path / "run" / "run.json").exists()
+    assert recorded(job("2:4")) == [2, 3]
+    assert recorded(job("3:6")) == [3, 4, 5]
+    assert recorded(job()) == list(range(PARTS))
+    assert parts_in(tmp_path / "run") == parts_in(whole.path)

@@ -159,7 +159,7 @@ class Progress:
     def start(self, queries: int) -> None:
         self.heard.append(("start", queries))
 
-    def advance(self, queries: int) -> None:
+    def advance(self, queries: int, error_bound: float | None = None) -> None:
         self.heard.append(("advance", queries))
 
     def finish(self) -> None:

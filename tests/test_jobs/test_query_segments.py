@@ -15,14 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import seedrank
-from seedrank.errors import InputDataError, KernelError
+from seedrank.errors import ConfigError, InputDataError, KernelError
 from seedrank.io import staged_hits
 from seedrank.io.hit_fingerprint import fingerprint_of
 from seedrank.io.queries import HitColumns, read_hits
 from seedrank.io.query_ids import read_query_ids
 from seedrank.io.runfolder import RunFolder
 from seedrank.io.staged_hits import stage_hits
-from seedrank.jobs import query_segments
+from seedrank.jobs import segment_size
 from seedrank.jobs.query_set import QuerySet, load_query_set
 
 NODES = 40
@@ -74,7 +74,7 @@ def segments(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
     """Cut queries into segments of so many; returns the sizes of the query sets that are loaded from then on."""
 
     def cut(size: int) -> list[int]:
-        monkeypatch.setattr(query_segments, "SEGMENT_QUERIES", size)
+        monkeypatch.setattr(segment_size, "SEGMENT_QUERIES", size)
         loaded: list[int] = []
 
         def noted(*arguments: Any, **keywords: Any) -> QuerySet:
@@ -277,7 +277,7 @@ def test_staged_hits_are_the_hits_of_their_queries(
     random.shuffle(order)
     shuffled = table.take(order)
     query_ids = read_query_ids(shuffled, column="query_id").query_ids
-    staged = stage_hits(shuffled, HitColumns(), tmp_path, query_ids=query_ids, size=size)
+    staged = stage_hits(shuffled, HitColumns(), tmp_path, query_ids=query_ids, size=size, wanted=range(100))
     assert staged.record.fingerprint == fingerprint_of(whole)
     assert query_ids.equals(whole.query_ids)
     found: list[tuple[Any, ...]] = []
@@ -320,8 +320,56 @@ def test_there_are_never_too_many_files(
     monkeypatch: pytest.MonkeyPatch, store: seedrank.GraphStore, tmp_path: Path
 ) -> None:
     pq.write_table(hits(), tmp_path / "hits.parquet")
-    monkeypatch.setattr(query_segments, "SEGMENT_QUERIES", 2)
+    monkeypatch.setattr(segment_size, "SEGMENT_QUERIES", 2)
     monkeypatch.setattr("seedrank.jobs.queries_in_files.MOST_SEGMENTS", 3)
     assert staged_hits.MOST_SEGMENTS > 3
     run = seedrank.score(store, queries=tmp_path / "hits.parquet", out=tmp_path / "run", part_size=2)
     assert len(run.manifest.parts) == 19
+
+
+def test_a_segment_has_fewer_queries_where_they_have_many_hits(
+    monkeypatch: pytest.MonkeyPatch, store: seedrank.GraphStore, tmp_path: Path
+) -> None:
+    pq.write_table(hits(), tmp_path / "hits.parquet")  # 37 queries, 112 rows
+    keywords: dict[str, Any] = {"queries": tmp_path / "hits.parquet", "part_size": 2}
+    whole = seedrank.score(store, out=tmp_path / "whole", **keywords)
+    monkeypatch.setattr(segment_size, "SEGMENT_QUERIES", 100)
+    assert seedrank.plan(store, **keywords).query_segments == 1
+    monkeypatch.setattr(segment_size, "SEGMENT_QUERIES", 20)
+    assert seedrank.plan(store, **keywords).query_segments == 2
+    monkeypatch.setattr(segment_size, "SEGMENT_HITS", 24)
+    assert seedrank.plan(store, **keywords).query_segments == 7  # of 6 queries
+    assert parts_of(seedrank.score(store, out=tmp_path / "cut", **keywords)) == parts_of(whole)
+
+
+def test_a_range_puts_aside_only_what_it_needs(
+    store: seedrank.GraphStore, segments: Callable[[int], list[int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(hits(), tmp_path / "hits.parquet")
+    keywords: dict[str, Any] = {"queries": tmp_path / "hits.parquet", "part_size": 2}
+    whole = seedrank.score(store, out=tmp_path / "whole", **keywords)
+    loaded = segments(6)
+    files: set[str] = set()
+    original = RunFolder.write_part
+
+    def noted(self: RunFolder, part: int, **tables: pa.Table) -> Any:
+        files.update(file.name for file in self.scratch.glob("hits-*"))
+        return original(self, part, **tables)
+
+    monkeypatch.setattr(RunFolder, "write_part", noted)
+    seedrank.score(store, out=tmp_path / "run", parts="7:10", **keywords)
+    assert files == {"hits-00002.arrow", "hits-00003.arrow"}
+    assert loaded == [0, 6, 6]  # the segments of queries 12 to 23
+    with pytest.raises(ConfigError, match="19 parts, 0 to 18"):
+        seedrank.score(store, out=tmp_path / "run", parts="19:", **keywords)
+    run = seedrank.score(store, out=tmp_path / "run", **keywords)
+    assert parts_of(run) == parts_of(whole)
+    assert run.manifest.inputs == whole.manifest.inputs
+
+
+def test_rows_that_appear_while_hits_are_read_are_refused(tmp_path: Path) -> None:
+    known = pa.array([1, 2])
+    for more in ([1, 2, 3], [0, 1, 2]):
+        table = pa.table({"query_id": more, "node_id": more})
+        with pytest.raises(InputDataError, match="rows have been added while they were read"):
+            stage_hits(table, HitColumns(), tmp_path, query_ids=known, size=1, wanted=range(2))

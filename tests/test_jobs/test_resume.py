@@ -317,7 +317,7 @@ def test_progress_counts_what_is_left(run: seedrank.Run, store: seedrank.GraphSt
         def start(self, queries: int) -> None:
             told.append(("start", queries))
 
-        def advance(self, queries: int) -> None:
+        def advance(self, queries: int, error_bound: float | None = None) -> None:
             told.append(("advance", queries))
 
         def finish(self) -> None:

@@ -73,6 +73,7 @@ QUERIES = [
     ("truncated", "bool", True, None, "whether a limit cut something off"),
     ("plan", "string", True, None, "name of the plan that was chosen"),
     ("trace", "string", True, None, "why the plan was chosen, as JSON"),
+    ("input_hash", "string", False, None, "xxh3-128 of what the query brings: hits, exclusions, attributes, vector"),
 ]
 STAGES = {
     "read_graph", "build_graph", "write_graph", "transition", "read_queries", "load_backend", "score", "write", "total",
@@ -280,6 +281,7 @@ class TestManifest:
             "by_status": {"no_valid_seeds": 1, "ok": 4},
             "seeds_given": 5,
             "seeds_missing": 1,
+            "taken_over": 0,
         }
 
     def test_parts_agree_with_the_files(self, run: seedrank.Run) -> None:

@@ -205,7 +205,7 @@ class TestFaults:
             def __getattr__(self, name: str) -> Callable[..., None]:
                 return lambda *_: None
 
-            def advance(self, count: int) -> None:
+            def advance(self, count: int, **_: object) -> None:
                 if count:
                     failing_reads[0] = after
 

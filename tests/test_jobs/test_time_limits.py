@@ -138,7 +138,7 @@ def test_cancelling_keeps_finished_parts_and_drops_the_one_in_work(
 
         def start(self, queries: int) -> None: ...
 
-        def advance(self, queries: int) -> None:
+        def advance(self, queries: int, error_bound: float | None = None) -> None:
             self.done += queries
             if self.done >= 3:
                 cancel.set()
@@ -225,7 +225,7 @@ def test_sigterm_leaves_nothing_of_a_build_and_the_handler_as_it_was(
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(10)
 
-    monkeypatch.setattr("seedrank.io.graphstore._write_files", terminated)
+    monkeypatch.setattr("seedrank.io.graphstore.write_graph_files", terminated)
     before = signal.getsignal(signal.SIGTERM)
     edges = write("edges.parquet", {"src": [1], "dst": [2]})
     result = seedrank_command("build", edges, "--out", tmp_path / "graph")

@@ -97,13 +97,16 @@ def test_converging_in_the_last_allowed_step_counts_as_converged(calls: list[Sim
 def test_every_few_steps_one_is_measured_and_who_is_finished_leaves(calls: list[SimpleNamespace]) -> None:
     """Node 49 ends in itself, so its query converges at once; the calls that follow are for the other alone."""
     edges = [edge for edge in EDGES if edge[0] != 49]
-    results = kernel_personalized_pagerank(
-        create_backend("cugraph"), edges, [{3: 1.0}, {49: 1.0}], damping=0.8, tolerance=1e-3, nodes=range(50)
-    )
+    options: dict[str, Any] = {"damping": 0.8, "nodes": range(50)}
+    queries = [{49: 1.0}, {3: 3.0, 17: 1.0}]
+    results = kernel_personalized_pagerank(create_backend("cugraph"), edges, queries, tolerance=1e-6, **options)
     assert [call.steps for call in calls[:4]] == [4, 4, 1, 1]
-    assert {tuple(call.vertices.tolist()) for call in calls[4:]} == {tuple(calls[0].vertices.tolist())}
-    assert results[1].iterations == 5 < results[0].iterations
-    assert results[1].ranking == [(49, 1.0)]
+    assert len(calls) > 4
+    assert {tuple(call.vertices.tolist()) for call in calls[4:]} == {tuple(calls[1].vertices.tolist())}
+    assert {tuple(sorted(call.values.tolist())) for call in calls[4:]} == {(0.25, 0.75)}
+    assert results[0].iterations == 5 < results[1].iterations
+    assert results[0].ranking == [(49, 1.0)]
+    assert_scores_close(results[1].scores, reference_personalized_pagerank(edges, queries[1], **options), 1e-6)
 
 
 def test_seeds_are_handed_over_once_each(calls: list[SimpleNamespace]) -> None:
@@ -182,6 +185,22 @@ def test_the_bound_knows_how_long_rows_are() -> None:
         backend, block, restart=0.5, max_iterations=200, tolerance=1e-15, k=5, precision="float64"
     )
     assert (result.error_bound > 2 * 1000 * 2.0**-53).all()
+
+
+def test_the_best_are_certified_as_on_other_backends() -> None:
+    """At a measured step, with the bound that includes cuGraph's sums."""
+    graph = kernel_graph(EDGES, nodes=range(50))
+    block = query_block(graph.seeds([{3: 1.0, 20: 0.5}]), 0, 1)
+    found = {}
+    for name in ("cugraph", "scipy"):
+        backend = create_backend(name)
+        backend.load(graph.transition(), precision="float64", order=graph.adjacency.order)
+        found[name] = personalized_pagerank(
+            backend, block, restart=0.2, max_iterations=500, tolerance=1e-9, k=5, precision="float64", stop="top-k"
+        )
+    assert {name: result.certificate.tolist() for name, result in found.items()} == {"cugraph": [1], "scipy": [1]}
+    assert set(found["cugraph"].nodes[0].tolist()) == set(found["scipy"].nodes[0].tolist())
+    assert found["cugraph"].iterations[0] % 5 == 0
 
 
 def test_stops_when_it_is_told_to(calls: list[SimpleNamespace]) -> None:

@@ -206,9 +206,11 @@ def test_memory_of_a_block_is_what_was_planned(stand_in: Any) -> None:
 @pytest.mark.parametrize(
     ("work", "fault", "error", "message"),
     [
-        ("start", "memory:2", MemoryError, "cudaError 2"),
-        ("start", "memory:700", ResourceError, "cannot use it any more: cudaError 700"),
-        ("start", "launch:9", KernelError, "refused a call: cudaError 9"),
+        ("start", "memory:2", MemoryError, "CUDA_ERROR 2"),
+        ("start", "memory:700", ResourceError, "cannot use it any more: CUDA_ERROR 700"),
+        ("start", "launch:9", KernelError, "refused a call: CUDA_ERROR 9"),
+        ("start", "launch:2", MemoryError, "CUDA_ERROR 2"),
+        ("step", "memory:700", ResourceError, "cannot use it any more: CUDA_ERROR 700"),
         ("load", "memory:2", ResourceError, "does not fit"),
         ("load", "memory:700", ResourceError, "cannot use it any more: cudaError 700"),
     ],
@@ -222,7 +224,8 @@ def test_errors_of_the_driver_are_told_apart(
     def start() -> None:
         backend.start(query_block(graph.seeds([{0: 1.0}]), 0, 1), restart=0.5)
 
-    works: dict[str, Callable[[], Any]] = {"load": lambda: loaded(graph), "start": start}
+    start()
+    works: dict[str, Callable[[], Any]] = {"load": lambda: loaded(graph), "start": start, "step": backend.step}
     monkeypatch.setenv("FAKE_CUPY_FAULT", fault)
     with pytest.raises(error, match=message):
         works[work]()

@@ -32,7 +32,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     def run(**keywords: Any) -> seedrank.Run:
         options: dict[str, Any] = {"queries": HITS, "part_size": 2, "backend": "scipy", "out": OUT}
         options["work_dir"] = str(tmp_path / "work")
-        return seedrank.score(EDGES, **options | keywords)
+        return seedrank.score(keywords.pop("graph", EDGES), **options | keywords)
 
     return run
 
@@ -206,3 +206,16 @@ def test_what_reads_a_run_reads_it_from_its_url(job: Job, tmp_path: Path) -> Non
     why = [seedrank.explain(place, query=0, node=node, queries=HITS) for place in (OUT, tmp_path / "run")]
     assert why[0].to_dict() == why[1].to_dict()
     assert local.url is None
+
+
+def test_results_are_taken_over_from_a_run_at_a_url(job: Job, tmp_path: Path) -> None:
+    store = seedrank.build(EDGES, out=tmp_path / "graph")
+    earlier = job(out="memory://bucket/yesterday", graph=store)
+    key = "/bucket/yesterday/candidates/part-00001.parquet"
+    data = bytearray(MemoryFileSystem.store[key].getvalue())
+    data[10] ^= 1
+    MemoryFileSystem.store[key].seek(0)
+    MemoryFileSystem.store[key].write(bytes(data))
+    run = job(since=earlier.url, graph=store)
+    assert [part.taken_over for part in run.manifest.parts] == [2, 0, 2]
+    assert run.candidates.to_arrow().equals(job(out=tmp_path / "run").candidates.to_arrow())

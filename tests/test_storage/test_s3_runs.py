@@ -106,6 +106,9 @@ def test_case_62_prefix_only_permission_odd_keys_and_markers(
     assert build.code == 0, build.err
     scored = seedrank_command(*arguments(s3.url("my team/out/3"), graph=s3.url("my team/graph"), hits=hits))
     assert scored.code == 0, scored.err
+    missing = seedrank_command(*arguments(s3.url("my team/out/4"), graph=edges, hits=s3.url("my team/in/day=2/hits")))
+    assert missing.code == 3, missing.err
+    assert "my team/in/day=2/hits" in missing.err
     assert not [
         request for request in s3.faults.requests if request.method == "HEAD" and "/" not in request.path.strip("/")
     ]

@@ -46,6 +46,11 @@ class RunOptions(OptionModel):
         description="What parts at the output path mean: go on with their run, if it is the same one (auto), or refuse "
         "the folder unless --overwrite is given (never).",
     )
+    since: Annotated[str | None, option("Run", "run")] = Field(
+        None,
+        description="Take the results of queries that have not changed over from this earlier run on the same graph, "
+        "under the same options.",
+    )
     parts: Annotated[str | None, option("Run", "A:B")] = Field(
         None,
         description="Compute only the parts A to B - 1, counted from 0 (also A:, :B, A): on any machine, several at a "

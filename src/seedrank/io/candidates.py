@@ -242,6 +242,9 @@ def queries_schema(
             *_reranked_columns(reranked),
             _field("plan", pa.string(), "name of the plan that was chosen", nullable=True),
             _field("trace", pa.string(), "why the plan was chosen, as JSON", nullable=True),
+            _field(
+                "input_hash", pa.string(), "xxh3-128 of what the query brings: hits, exclusions, attributes, vector"
+            ),
         ],
         metadata=_document("queries", QUERIES_SCHEMA_VERSION, facts),
     )

@@ -49,7 +49,7 @@ class CodeList(list[Codes]):
 MakeChunks = Callable[[], CodeChunks]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Encoded:
     """Columns whose ids are numbered.
 
@@ -74,6 +74,12 @@ class Encoded:
     def stream(self, column: int) -> Iterator[Codes]:
         """Positions of the rows of one column, chunk by chunk; chunks without rows are left out."""
         return (look_up(self.table, codes) for codes in self.chunks[column] if len(codes))
+
+    def close(self) -> None:
+        """Free what the rows and the table take; the values stay."""
+        for chunks in self.chunks:
+            chunks.clear()
+        self.table = _NO_CODES
 
     def _drain(self, chunks: CodeChunks) -> Codes:
         """Map the chunks into one array, releasing each chunk as soon as it is copied."""

@@ -86,20 +86,18 @@ class EncodedEdges:
     def in_memory(self) -> EdgeArrays:
         """All edges at once; uses them up."""
         source, target = self._ends.arrays()
-        return (
-            source,
-            target,
-            None if self._weights is None else np.concatenate([np.empty(0), *self._weights]),
-            None if self._types is None else self._types.arrays()[0],
-        )
+        weight = None if self._weights is None else np.concatenate([np.empty(0), *self._weights])
+        edge_type = None if self._types is None else self._types.arrays()[0]
+        self.close()
+        return source, target, weight, edge_type
 
     def close(self) -> None:
         """Free what the rows take; they cannot be read any more."""
-        for encoded in (self._ends, self._types):
-            for chunks in [] if encoded is None else encoded.chunks:
-                chunks.clear()
+        self._ends.close()
         if self._weights is not None:
             self._weights.clear()
+        if self._types is not None:
+            self._types.close()
 
 
 def encode_edges(

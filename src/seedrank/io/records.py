@@ -125,6 +125,7 @@ class QueryCounts(_Record):
     by_status: dict[str, int]
     seeds_given: int = Field(description="In finished parts, as the counts by status.")
     seeds_missing: int
+    taken_over: int = Field(0, description="Queries whose rows are those of an earlier run (--since).")
 
 
 class VectorCounts(_Record):
@@ -161,6 +162,7 @@ class PartRecord(_Record):
     iterations: int = Field(description="Sum over the part's queries.")
     largest_error_bound: float | None
     errors: list[str] = Field([], description="Why queries failed, one line per failed block.")
+    taken_over: int = Field(0, description="Queries whose rows are those of an earlier run (--since).")
     seconds: float
 
 

@@ -8,12 +8,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
+import xxhash
+
 from seedrank.errors import StorageError
+from seedrank.io.records import StoredFile
 from seedrank.io.retries import retried
 from seedrank.io.uri import InputFile
 from seedrank.redaction import without_credentials
 
 ResultT = TypeVar("ResultT")
+_HASH_CHUNK = 1 << 22
 
 
 class RetriedStream(io.RawIOBase):
@@ -105,3 +109,18 @@ class RetriedStream(io.RawIOBase):
                 expected="permission to read it, and a storage that answers",
                 fix="check permissions, credentials and network, then run the same command again",
             ) from without_credentials(error)
+
+
+def object_damage(file: InputFile, written: StoredFile) -> str:
+    """Say what is wrong with an object, which is read completely; "" if it is what was written.
+
+    Raises
+    ------
+    StorageError
+        It is not there, or the storage refused.
+    """
+    digest = xxhash.xxh3_128()
+    with RetriedStream(file) as stream:
+        while chunk := stream.read(_HASH_CHUNK):
+            digest.update(chunk)
+    return "" if digest.hexdigest() == written.xxh3_128 else f"{file.uri} has another content"

@@ -29,7 +29,7 @@ from seedrank.io.records import InputFileRecord, InputRecord
 from seedrank.io.tables import TableSource
 
 #: Files that are open at a time.
-MOST_SEGMENTS = 256
+MOST_SEGMENTS = 128
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,7 @@ def stage_hits(
     *,
     query_ids: pa.Array,
     size: int,
+    wanted: range,
     sources: Sequence[str] = (),
     signed: bool = False,
     what: str = "queries",
@@ -109,6 +110,7 @@ def stage_hits(
     folder : where the files are made; it exists.
     query_ids : all distinct query ids of the source, sorted, as `seedrank.io.query_ids.read_query_ids` finds them.
     size : queries of a segment; at most `MOST_SEGMENTS` segments.
+    wanted : positions of the queries that will be asked for; segments without any of them are read, but not written.
 
     Raises
     ------
@@ -120,7 +122,7 @@ def stage_hits(
     with ExitStack() as files:
 
         def make_sink(form: HitForm) -> _Staging:
-            return _Staging(form, folder, query_ids, size, files)
+            return _Staging(form, folder, query_ids, size, wanted, files)
 
         staging, records = scan_hits(source, columns, make_sink, sources=sources, signed=signed, what=what)
         staging.finish()
@@ -130,7 +132,9 @@ def stage_hits(
 class _Staging:
     """Writes hits to the files of their segments."""
 
-    def __init__(self, form: HitForm, folder: Path, query_ids: pa.Array, size: int, files: ExitStack) -> None:
+    def __init__(
+        self, form: HitForm, folder: Path, query_ids: pa.Array, size: int, wanted: range, files: ExitStack
+    ) -> None:
         self._form, self._folder, self._query_ids, self._size = form, folder, query_ids, size
         self._schema = _schema(form)
         self._names: dict[str | None, int] = {}
@@ -138,12 +142,15 @@ class _Staging:
         optional = ("rank", "retriever_weight", "source", "fallback")
         columns = [name for name in optional if getattr(form.layout, name) is not None]
         self._fingerprint = HitFingerprint(query_ids.type, form.node_type, ("weight", *columns))
+        last = min(wanted.stop, len(query_ids))
         with storage_errors(f"writing to {folder}"):
             # Files of segments without a hit are there, too.
-            self._writers = [
-                files.enter_context(pa.ipc.new_stream(files.enter_context(pa.OSFile(str(path), "wb")), self._schema))
-                for path in (_file(folder, segment) for segment in range(max(1, -(-len(query_ids) // size))))
-            ]
+            self._writers = {
+                segment: files.enter_context(
+                    pa.ipc.new_stream(files.enter_context(pa.OSFile(str(_file(folder, segment)), "wb")), self._schema)
+                )
+                for segment in range(wanted.start // size, -(-last // size))
+            }
 
     def take(self, found: CheckedHits) -> None:
         """See `seedrank.io.queries.HitSink`."""
@@ -223,7 +230,9 @@ class _Staging:
         starts = np.flatnonzero(np.diff(segment, prepend=-1))
         with storage_errors(f"writing to {self._folder}"):
             for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(segment)], strict=False):
-                self._writers[segment[start]].write_batch(batch.slice(start, end - start))
+                writer = self._writers.get(int(segment[start]))
+                if writer is not None:
+                    writer.write_batch(batch.slice(start, end - start))
 
 
 def _schema(form: HitForm) -> pa.Schema:

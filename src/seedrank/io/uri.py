@@ -201,7 +201,10 @@ def _info(filesystem: Any, path: str) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except PermissionError:
-        # A role that may only list and read below a prefix is refused the look at the prefix itself.
+        # A role that may only list and read below a prefix is refused the look at the prefix itself. Where nothing is,
+        # S3 says the same to it; a listing, if the role is granted that, tells.
+        if _is_absent(filesystem, path):
+            return None
         if _has_children(filesystem, path):
             return {"name": path, "type": "directory", "size": 0}
         raise
@@ -209,6 +212,17 @@ def _info(filesystem: Any, path: str) -> dict[str, Any] | None:
 
 def _has_children(filesystem: Any, path: str) -> bool:
     return any(name.startswith(path.rstrip("/") + "/") for name in filesystem.find(path))
+
+
+def _is_absent(filesystem: Any, path: str) -> bool:
+    """Whether a listing that the role is granted has nothing there; False where it is refused."""
+    try:
+        filesystem.ls(path, detail=False)
+    except FileNotFoundError:
+        return True
+    except PermissionError:
+        pass
+    return False
 
 
 def _listing(filesystem: Any, path: str) -> list[dict[str, Any]]:

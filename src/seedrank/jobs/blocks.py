@@ -10,9 +10,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seedrank.config import ScoreOptions
-from seedrank.errors import InputDataError, InterruptedRunError, ResourceError, StorageError
+from seedrank.errors import (
+    InputDataError,
+    InterruptedRunError,
+    ResourceError,
+    StorageError,
+    is_thread_shortage,
+)
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.outcome import Outcome, Runner
 from seedrank.jobs.progress import Reporter
@@ -70,8 +77,9 @@ def score_blocks(
     options: ScoreOptions,
     reporter: Reporter,
     clock: Clock,
+    known: npt.NDArray[np.int64] | None = None,
 ) -> list[ScoredBlock]:
-    """Score the queries ``first`` … ``last - 1``.
+    """Score the queries ``first`` … ``last - 1``, but those that are ``known``, by their positions after the first one.
 
     A block whose kernel fails (a failed self-check) costs its own queries only: their status is ``failed``, the reason
     is logged, the rest of the part goes on. A resource that is gone (a GPU that failed for good) is gone for every
@@ -88,7 +96,10 @@ def score_blocks(
     StorageError, InputDataError
         A graph that is streamed cannot be read.
     """
-    valid = np.flatnonzero(query_set.valid[first:last]) + first
+    wanted = query_set.valid[first:last].copy()
+    if known is not None:
+        wanted[known] = False
+    valid = np.flatnonzero(wanted) + first
     reporter.advance(last - first - len(valid))
     blocks: list[ScoredBlock] = []
     done = 0
@@ -111,8 +122,14 @@ def score_blocks(
                 width.halve(len(queries), shortage)
                 continue
         done += len(queries)
-        reporter.advance(len(queries))
+        reporter.advance(len(queries), _largest_error_bound(blocks[-1]))
     return blocks
+
+
+def _largest_error_bound(block: ScoredBlock) -> float | None:
+    """Largest bound of a block; None where the method has none."""
+    bounds = None if block.outcome is None else block.outcome.query_columns.get("error_bound")
+    return None if bounds is None else pc.max(bounds).as_py()
 
 
 def _score_block(queries: npt.NDArray[np.int64], query_set: QuerySet, runner: Runner) -> ScoredBlock:
@@ -122,6 +139,13 @@ def _score_block(queries: npt.NDArray[np.int64], query_set: QuerySet, runner: Ru
         # The last two: a graph that is streamed could not be read. So it will be for the next block.
         raise
     except Exception as error:
+        if is_thread_shortage(error):
+            raise ResourceError(
+                f"there is no room for another thread ({error})",
+                expected="threads for the kernels and for the clock",
+                fix="raise `ulimit -u` or `ulimit -v`, or lower --threads; finished parts are kept, the same command "
+                "goes on from there",
+            ) from error
         first, last = query_set.query_ids.take(pa.array(queries[[0, -1]])).to_pylist()
         log.exception("block_failed", extra={"queries": len(queries), "first_query": first, "last_query": last})
         reason = f"{len(queries)} queries from {first!r} to {last!r}: {type(error).__name__}: {error}"

@@ -36,7 +36,9 @@ from seedrank.kernels.runs import offsets_of
 _SAMPLE = 1 << 16
 
 
-def build_in_buckets(edges: EncodedEdges, spill: Spill, *, duplicate_edges: DuplicateRule, memory: int) -> BuiltGraph:
+def build_in_buckets(
+    edges: EncodedEdges, spill: Spill, *, duplicate_edges: DuplicateRule, memory: int, most: int
+) -> BuiltGraph:
     """Reduce duplicate edges, relabel the nodes and compress the edges in both directions, in bounded memory.
 
     Parameters
@@ -46,13 +48,13 @@ def build_in_buckets(edges: EncodedEdges, spill: Spill, *, duplicate_edges: Dupl
     spill : Spill
         Where the buckets are; its folder has to last until the rows of the result were written.
     duplicate_edges : "sum", "max", "min" or "mean"
-    memory : int
-        Bytes to work with, beside the ids.
+    memory, most : int
+        Bytes to plan with beside the ids, and bytes that there are.
 
     Raises
     ------
     ResourceError
-        What is kept of every node takes more, or an edge does not fit 63 bits.
+        What is kept of every node takes more than there is, or an edge does not fit 63 bits.
     StorageError
         The disk has no space for the buckets.
     """
@@ -64,7 +66,7 @@ def build_in_buckets(edges: EncodedEdges, spill: Spill, *, duplicate_edges: Dupl
             expected="two node numbers and a type that fit 63 bits together (2^28 nodes with 128 types do)",
             fix="raise --memory-limit, or build on a machine with more memory",
         )
-    buckets = Buckets(spill, keys, bucket_rows(memory, keys.nodes))
+    buckets = Buckets(spill, keys, bucket_rows(memory, keys.nodes, most=most))
     record = 16 if edges.weighted else 8
     spill.require(record * edges.kept_rows, "sorting the edges outside of the memory")
     sources, targets, types = edges.sample(_SAMPLE)
@@ -104,11 +106,11 @@ def _compress(buckets: Buckets, reduced: list[RecordFile], counts: EndCounts, *,
     isolated = int(np.count_nonzero(degree == 0))
     del degree
     type_dtype = np.dtype(np.min_scalar_type(keys.types - 1)) if typed else None
-    entry = 4 + 8 * weighted + (0 if type_dtype is None else type_dtype.itemsize)
-    # While rows are written their buckets are still there, and so are those of the other side.
-    buckets.spill.require(
-        2 * counts.entries * (8 + 8 * weighted + entry), "writing the edges by source and destination"
-    )
+    # Files go as soon as they were read: those of the distinct edges while two others take their place, then these
+    # while the store does, of which an entry is no larger. Only the piece that is being moved is there twice.
+    record = 8 + 8 * weighted
+    moved = counts.entries + 2 * min(buckets.rows, counts.entries)
+    buckets.spill.require(record * moved, "writing the edges by source and destination")
     sides = [
         _Side(buckets, lengths[order], weighted=weighted, type_dtype=type_dtype)
         for lengths in (counts.out_degree, counts.in_degree)

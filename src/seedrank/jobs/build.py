@@ -146,7 +146,9 @@ def _build_store(
     log.info("graph_read", extra={"rows": edge_list.rows, "nodes": len(edge_list.ids)})
     with stopwatch.stage("build_graph"):
         if in_memory is None:
-            graph = build_in_buckets(edge_list, spill, duplicate_edges=options.duplicate_edges, memory=space.memory)
+            graph = build_in_buckets(
+                edge_list, spill, duplicate_edges=options.duplicate_edges, memory=space.memory, most=space.most
+            )
         else:
             graph = build_in_memory(in_memory, duplicate_edges=options.duplicate_edges)
             del in_memory

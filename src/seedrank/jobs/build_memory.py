@@ -43,7 +43,9 @@ class BuildSpace:
         The opened edge list.
     columns : EdgeColumns
     memory : int
-        Bytes that the build may plan with.
+        Bytes that the edges may plan with.
+    most : int
+        Bytes that there are: those that the user grants, or all that is free.
     rows : int or None
         Rows of the table by its footers; None where it is a stream, whose end is not known.
     weighted, typed : bool
@@ -53,6 +55,7 @@ class BuildSpace:
     table: TableInput
     columns: EdgeColumns
     memory: int
+    most: int
     rows: int | None
     weighted: bool
     typed: bool
@@ -63,7 +66,9 @@ class BuildSpace:
         rows = [part.rows for part in table.parts]
         weighted, typed = (table.filled_parts[0].type_of(name) is not None for name in (columns.weight, columns.type))
         known = None if None in rows else sum(number for number in rows if number)
-        return cls(table, columns, build_memory(memory_limit), known, weighted, typed)
+        most = available_memory() if memory_limit is None else int(memory_limit)
+        memory = int(most * DEFAULT_SHARE) - _LIBRARIES if memory_limit is None else most
+        return cls(table, columns, max(memory, LEAST_BYTES), max(most, LEAST_BYTES), known, weighted, typed)
 
     def spill(self, folder: Path) -> Spill:
         """Return where the rows wait while they are read.
@@ -75,13 +80,27 @@ class BuildSpace:
         """
         if self.rows is None:
             return Spill(folder, memory=self.memory * _STREAM_SHARE)
-        if memory_of_rows(self.rows, weighted=self.weighted, typed=self.typed) <= self.memory:
-            return Spill(folder, memory=math.inf)
-        spill = Spill(folder, memory=0)
-        # The rows as they were read, and packed in buckets while the former are still there.
-        size = self.rows * (8 + 8 + self.weighted * (8 + 8) + self.typed * 4)
-        spill.require(size, "building a graph that does not fit into memory")
+        spill = Spill(folder, memory=math.inf if self.fits else 0)
+        if not self.fits:
+            spill.require(self._reading_bytes, "building a graph that does not fit into memory")
         return spill
+
+    @property
+    def fits(self) -> bool:
+        """Whether all rows fit into memory; of a stream it is taken for granted."""
+        rows = self.rows or 0
+        return memory_of_rows(rows, weighted=self.weighted, typed=self.typed) <= self.memory
+
+    @property
+    def temporary_bytes(self) -> int:
+        """Most bytes that the build has in temporary files at a time; 0 where all rows fit."""
+        # Afterwards edges are there twice, with the weights that duplicates get in any case.
+        return 0 if self.fits else max(self._reading_bytes, 2 * (8 + 8) * (self.rows or 0))
+
+    @property
+    def _reading_bytes(self) -> int:
+        """Rows as they were read, and packed in buckets while the former are still there."""
+        return (self.rows or 0) * (8 + 8 + self.weighted * (8 + 8) + self.typed * 4)
 
     def holds(self, edges: EncodedEdges) -> bool:
         """Whether all edges fit into memory, now that they were read; logs where they do not."""
@@ -95,33 +114,33 @@ class BuildSpace:
         return False
 
 
-def build_memory(memory_limit: int | None) -> int:
-    """Bytes that a build may plan with."""
-    if memory_limit is not None:
-        return max(int(memory_limit), LEAST_BYTES)
-    return max(int(available_memory() * DEFAULT_SHARE) - _LIBRARIES, LEAST_BYTES)
-
-
 def memory_of_rows(rows: int, *, weighted: bool, typed: bool) -> int:
     """Bytes that a build of so many rows takes when all edges are in memory, beside the ids."""
     return rows * (_ROW + weighted * _WEIGHT + typed * _TYPE)
 
 
-def bucket_rows(memory: int, nodes: int) -> int:
+def bucket_rows(memory: int, nodes: int, *, most: int) -> int:
     """Edges that one bucket may have.
+
+    Parameters
+    ----------
+    memory : int
+        Bytes to plan with.
+    nodes : int
+        Nodes of the graph, whose degrees and numbers are in memory beside the bucket.
+    most : int
+        Bytes that there are.
 
     Raises
     ------
     ResourceError
-        What is kept of every node takes all of the memory.
+        What is kept of every node takes more than there is.
     """
-    # Edges that are there twice get weights even where the list has none.
-    rows = (memory - _NODE * nodes) // (_BUCKET_ROW + _BUCKET_WEIGHT)
-    if rows * (_BUCKET_ROW + _BUCKET_WEIGHT) < LEAST_BYTES // 8:
+    if _NODE * nodes > most:
         raise ResourceError(
-            f"{nodes:,} nodes take {_NODE * nodes / 1e6:,.0f} MB beside their ids, "
-            f"the build may plan with {memory / 1e6:,.0f} MB",
+            f"{nodes:,} nodes take {_NODE * nodes / 1e6:,.0f} MB beside their ids, there are {most / 1e6:,.0f} MB",
             expected="memory for every node: only what grows with the edges goes to files",
             fix="raise --memory-limit, or build on a machine with more memory",
         )
-    return int(rows)
+    # Edges that are there twice get weights even where the list has none.
+    return max(memory - _NODE * nodes, LEAST_BYTES // 8) // (_BUCKET_ROW + _BUCKET_WEIGHT)

@@ -86,9 +86,6 @@ def _among(span: PartSpan | None, whole: RunManifest | None, ranges: dict[PartSp
     planned = [manifest for manifest in everything if manifest.run_key is not None]
     telling = [manifest for manifest in planned if manifest.parts] or planned
     own = whole if span is None else ranges.get(span)
-    if span is None and own is not None:
-        return Earlier(own, tuple(other for other in telling if other is not own))
-    return Earlier(
-        own if any(own is other for other in telling) else None,
-        tuple(other for other in telling if other is not own),
-    )
+    # A run that failed at the door says nothing of the parts that ranges have written.
+    mine = own is not None and (any(own is other for other in telling) or (span is None and not ranges))
+    return Earlier(own if mine else None, tuple(other for other in telling if other is not own))

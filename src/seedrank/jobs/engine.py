@@ -18,6 +18,7 @@ from seedrank.jobs.part_scorer import FinishedPart, PartRange, PartScorer, Score
 from seedrank.jobs.pipeline import Background
 from seedrank.jobs.progress import Reporter, Stopwatch
 from seedrank.jobs.query_segments import QuerySegments
+from seedrank.jobs.taken_over import EarlierResults
 
 
 class JobParts(NamedTuple):
@@ -50,8 +51,18 @@ class Engine(Protocol):
     def start(self, job: JobParts, store: GraphStore, queries: Callable[[], QuerySegments]) -> BackendRecord:
         """Make the method ready; ``queries`` waits for the queries, which may be read meanwhile."""
 
-    def score(self, ranges: Sequence[PartRange], *, reporter: Reporter, record: Callable[[FinishedPart], None]) -> None:
-        """Score and write these parts, and tell of each, in any order, one call at a time, as soon as it is written."""
+    def score(
+        self,
+        ranges: Sequence[PartRange],
+        *,
+        earlier: EarlierResults | None,
+        reporter: Reporter,
+        record: Callable[[FinishedPart], None],
+    ) -> None:
+        """Score and write these parts, and tell of each, in any order, one call at a time, as soon as it is written.
+
+        What ``earlier`` has is taken over.
+        """
 
 
 class InProcess:
@@ -75,7 +86,14 @@ class InProcess:
         self._scorer = PartScorer(query_set, runner, width, job.options, job.clock, job.stopwatch)
         return runner.backend
 
-    def score(self, ranges: Sequence[PartRange], *, reporter: Reporter, record: Callable[[FinishedPart], None]) -> None:
+    def score(
+        self,
+        ranges: Sequence[PartRange],
+        *,
+        earlier: EarlierResults | None,
+        reporter: Reporter,
+        record: Callable[[FinishedPart], None],
+    ) -> None:
         """See `Engine.score`; parts are recorded by the thread in the background."""
 
         def write(scorer: PartScorer, scored: ScoredPart) -> None:
@@ -84,4 +102,5 @@ class InProcess:
         with Background() as background:
             for wanted in ranges:
                 scorer = self._scorer = self._scorer.on(*self._queries.holding(wanted.first))
-                background.start(partial(write, scorer, scorer.score(wanted, reporter)))
+                part = scorer.without_unchanged(wanted, earlier)
+                background.start(partial(write, scorer, scorer.score(part, reporter)))

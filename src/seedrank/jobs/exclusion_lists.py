@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from seedrank.kernels.neighbor_sets import edge_ranges, neighbors_of_sets
 from seedrank.kernels.recall_graph import FollowedRows
-from seedrank.kernels.runs import gather
+from seedrank.kernels.runs import gather, offsets_of
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,7 @@ class SeedNeighbors:
         nodes : number of nodes of the graph.
         """
         found = np.zeros(len(query), dtype=np.bool_)
-        before = np.zeros(len(self.nodes) + 1, dtype=np.int64)
-        degrees = np.diff(self.rows.offsets)[self.nodes] if len(self.nodes) else before[:0]
-        np.cumsum(degrees, out=before[1:])
+        before = offsets_of(np.diff(self.rows.offsets)[self.nodes] if len(self.nodes) else ())
         for first, last in edge_ranges(np.diff(before[self.offsets])):
             offsets, neighbors = self.of(np.arange(first, last))
             keys = np.repeat(np.arange(first, last), np.diff(offsets)) * nodes + neighbors

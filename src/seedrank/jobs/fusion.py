@@ -18,6 +18,7 @@ from seedrank.jobs.query_set import QuerySet
 from seedrank.kernels.collapse import collapse
 from seedrank.kernels.fuse import FusedRanking, FusionRule, RankedLists, fuse
 from seedrank.kernels.fuse_groups import fuse_groups
+from seedrank.kernels.runs import offsets_of
 
 _EVERY_NODE = np.iinfo(np.int32).max
 
@@ -197,8 +198,7 @@ def _joined(entries: RankedLists, found: Outcome, of_query: npt.NDArray[np.int64
     count = len(found.nodes)
     query = np.concatenate((np.repeat(np.arange(queries), np.diff(entries.offsets)), of_query))
     by_query = np.argsort(query, kind="stable")
-    offsets = np.zeros(queries + 1, dtype=np.int64)
-    np.cumsum(np.bincount(query, minlength=queries), out=offsets[1:])
+    offsets = offsets_of(np.bincount(query, minlength=queries))
     ranks = None
     if entries.ranks is not None:
         first = np.searchsorted(of_query, of_query)

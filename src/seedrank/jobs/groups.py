@@ -18,7 +18,7 @@ from seedrank.io.records import BackendRecord
 from seedrank.jobs.node_space import NodeSpace
 from seedrank.jobs.outcome import Outcome, Runner
 from seedrank.kernels.collapse import collapse
-from seedrank.kernels.runs import gather
+from seedrank.kernels.runs import gather, offsets_of
 
 if TYPE_CHECKING:  # the query set holds the groups
     from seedrank.jobs.query_set import QuerySet
@@ -87,7 +87,7 @@ class Members:
         """Members of all groups of some parts, part after part."""
         sizes = np.concatenate([np.diff(part.offsets) for part in parts])
         return cls(
-            offsets=np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes))),
+            offsets=offsets_of(sizes),
             nodes=np.concatenate([part.nodes for part in parts]),
             scores=np.concatenate([part.scores for part in parts]),
         )

@@ -13,7 +13,7 @@ from seedrank.config.names import GRAPH_CHANNEL, ROLES_BY_NAME
 from seedrank.errors import ConfigError, InputDataError
 from seedrank.io.queries import HitTable
 from seedrank.kernels.fuse import RankedLists, largest_fused_score
-from seedrank.kernels.runs import gather
+from seedrank.kernels.runs import gather, offsets_of
 
 #: What hits without a source are called, in options and columns.
 UNNAMED_SOURCE = "hits"
@@ -130,8 +130,7 @@ def build_hit_lists(
     scores = hits.weight
     if hits.retriever_weight is not None:
         scores = scores * np.maximum(hits.retriever_weight, 0.0)
-    offsets = np.zeros(len(hits.query_ids) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(hits.query[present], minlength=len(hits.query_ids)), out=offsets[1:])
+    offsets = offsets_of(np.bincount(hits.query[present], minlength=len(hits.query_ids)))
     heard = present & (weights[lists] > 0)
     return HitLists(
         names=names,

@@ -15,14 +15,14 @@ from seedrank.jobs.clock import Clock
 from seedrank.jobs.fusion import component_columns, fused_lists
 from seedrank.jobs.groups import group_columns
 from seedrank.jobs.outcome import Outcome, Requirements
-from seedrank.jobs.prepare import block_size, memory_budget
+from seedrank.jobs.prepare import planned_blocks
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet
 from seedrank.kernels.backends import BackendDecision
 
 #: Queries of a block: enough for arrays to pay, few enough for a bar that moves.
 WIDEST_BLOCK = 1024
-#: Bytes of a hit while lists are fused, and the hits of a query that are planned with.
+#: Bytes of a hit while it is ranked, and the hits of a query that are planned with.
 HIT_BYTES = 200
 HITS_OF_A_QUERY = 300
 
@@ -54,9 +54,7 @@ def start_fuse(
     query_set = queries()
     with stopwatch.stage("load_backend"):
         needs = fuse_requirements(options, store.facts.nodes)
-        budget = memory_budget(options.memory_limit)
-        width = block_size(options, needs, budget=budget, queries=len(query_set))
-    record = needs.record(options, solver=options.fusion, width=width, budget=budget)
+        record = planned_blocks(options, needs, queries=len(query_set), solver=options.fusion)
     return FuseRunner(record, query_set, options)
 
 

@@ -14,9 +14,10 @@ from seedrank.io.candidates import component_column
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import BackendRecord
 from seedrank.jobs.clock import Clock
+from seedrank.jobs.method_fuse import fuse_requirements
 from seedrank.jobs.outcome import Outcome, Requirements
 from seedrank.jobs.paths import followed_graph
-from seedrank.jobs.prepare import adjacency, block_size, memory_budget, type_weights
+from seedrank.jobs.prepare import adjacency, planned_blocks, type_weights
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet
 from seedrank.kernels.adjacency import Adjacency
@@ -29,12 +30,8 @@ from seedrank.kernels.subgraph import Subgraphs, subgraphs
 
 #: The terms of a hybrid score, in the order of their columns.
 HYBRID_COMPONENTS = ("semantic", "edge", "centrality")
-#: Queries of a block: enough for arrays to pay, few enough for a bar that moves.
-WIDEST_BLOCK = 1024
-#: Bytes of a hit while it is ranked, and of a node of a subgraph; hits and nodes of a query that are planned with.
-HIT_BYTES = 200
+#: Bytes of a node of a subgraph, and nodes of a query that are planned with, beside its hits.
 NODE_BYTES = 64
-HITS_OF_A_QUERY = 300
 NODES_OF_A_QUERY = 2000
 
 
@@ -46,11 +43,11 @@ def hybrid_depth(options: ScoreOptions) -> int:
 def hybrid_requirements(options: ScoreOptions, nodes: int) -> Requirements:
     """Say who would compute, and what a query of a block takes on a graph of so many nodes."""
     around = min(nodes, NODES_OF_A_QUERY) if hybrid_depth(options) else 0
-    return Requirements(
+    hits = fuse_requirements(options, nodes)
+    return replace(
+        hits,
         decision=BackendDecision("numpy", options.backend, f"{options.method} has this backend only"),
-        bytes_per_query=HIT_BYTES * HITS_OF_A_QUERY + NODE_BYTES * around,
-        stored_columns=lambda width: width,
-        widest=WIDEST_BLOCK,
+        bytes_per_query=hits.bytes_per_query + NODE_BYTES * around,
     )
 
 
@@ -84,9 +81,7 @@ def start_hybrid(
     query_set = queries()
     with stopwatch.stage("load_backend"):
         needs = hybrid_requirements(options, store.facts.nodes)
-        budget = memory_budget(options.memory_limit)
-        width = block_size(options, needs, budget=budget, queries=len(query_set))
-    record = needs.record(options, solver=options.method, width=width, budget=budget)
+        record = planned_blocks(options, needs, queries=len(query_set), solver=options.method)
     return HybridRunner(record, graph, query_set, options)
 
 

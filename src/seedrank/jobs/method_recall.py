@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,24 +20,20 @@ from seedrank.jobs.paths import followed_graph, id_column, path_columns
 from seedrank.jobs.prepare import block_size, memory_budget
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet
+from seedrank.jobs.recall_kernels import Kernel, recall_kernel
 from seedrank.jobs.resources import processors
-from seedrank.kernels.backends import BackendDecision
-from seedrank.kernels.depth_first import depth_first
+from seedrank.kernels.backends import BackendDecision, resolve_backend
 from seedrank.kernels.numba_support import require_compiled
-from seedrank.kernels.one_hop import one_hop
-from seedrank.kernels.recall import LIMITS, RecallLimits, RecallQueries, RecallResult, StopFlags
+from seedrank.kernels.recall import LIMITS, RecallQueries
 from seedrank.kernels.recall_graph import RecallGraph
 from seedrank.kernels.runs import gather
-from seedrank.kernels.traverse import breadth_first
-from seedrank.kernels.walk import random_walk
-from seedrank.kernels.walk_graph import build_walk_graph
 
 #: Queries of a block: enough for threads to share the work evenly, few enough for a bar that moves.
 WIDEST_BLOCK = 256
+#: The same on a GPU, where every walker is a thread; the kernels take as many together as its memory holds.
+WIDEST_DEVICE_BLOCK = 4096
 #: Bytes of a candidate in the result of a kernel and in the columns made of it.
 CANDIDATE_BYTES = 64
-
-Kernel = Callable[[RecallQueries, StopFlags], RecallResult]
 
 
 def recall_requirements(options: ScoreOptions, nodes: int) -> Requirements:
@@ -47,14 +42,20 @@ def recall_requirements(options: ScoreOptions, nodes: int) -> Requirements:
     Raises
     ------
     ResourceError
-        There are no compiled kernels here.
+        There are no compiled kernels here, or no GPU that was asked for.
     """
-    require_compiled(f"--method {options.method}")
+    if options.backend == "gpu":
+        if options.paths:
+            require_compiled("--paths")
+        decision = resolve_backend("gpu")
+    else:
+        require_compiled(f"--method {options.method}")
+        decision = BackendDecision("cpu", options.backend, "the backend of walks and traversals")
     return Requirements(
-        decision=BackendDecision("cpu", options.backend, "walks and traversals have this backend only"),
+        decision=decision,
         bytes_per_query=CANDIDATE_BYTES * max(1, min(options.top_k, nodes)),
         stored_columns=lambda width: width,
-        widest=WIDEST_BLOCK,
+        widest=WIDEST_DEVICE_BLOCK if decision.name == "gpu" else WIDEST_BLOCK,
     )
 
 
@@ -70,7 +71,7 @@ def start_recall(
     InputDataError
         An edge type that no edge has.
     ResourceError
-        Memory does not hold the result of a single query.
+        Memory does not hold the result of a single query, or that of the GPU not the graph.
     """
     with stopwatch.stage("load_backend"):
         graph = followed_graph(store, options)
@@ -80,39 +81,8 @@ def start_recall(
         budget = memory_budget(options.memory_limit)
         width = block_size(options, needs, budget=budget, queries=len(query_set))
         record = needs.record(options, solver=options.method, width=width, budget=budget)
-        kernel = _kernel(graph, query_set, options)
+        kernel = recall_kernel(graph, query_set, options)
     return RecallRunner(record, graph, kernel, store, query_set, options, clock)
-
-
-def _kernel(graph: RecallGraph, query_set: QuerySet, options: ScoreOptions) -> Kernel:
-    """Return the kernel of the method with everything but the queries and their flags."""
-    common: dict[str, Any] = {
-        "limits": RecallLimits(
-            max_hops=options.max_hops,
-            max_visited_nodes=options.max_visited_nodes,
-            max_visited_edges=options.max_visited_edges,
-        ),
-        "k": max(1, min(options.top_k, graph.nodes)),
-        "eligible": query_set.eligible,
-        "min_score": options.min_score,
-        "precision": options.precision,
-        "threads": options.threads or processors(),
-    }
-    kernel: Callable[..., RecallResult]
-    if options.method == "walk":
-        common |= {
-            "restart": options.restart_probability,
-            "steps": options.walk_steps,
-            "random_seed": options.random_seed,
-        }
-        kernel = partial(random_walk, build_walk_graph(graph), **common)
-    elif options.method == "neighbors":
-        common |= {"hop_decay": options.hop_decay, "per_seed": options.neighbors_per_seed}
-        kernel = partial(one_hop, graph, **common)
-    else:
-        traversal = breadth_first if options.method == "bfs" else depth_first
-        kernel = partial(traversal, graph, hop_decay=options.hop_decay, **common)
-    return lambda queries, flags: kernel(queries, flags=flags)
 
 
 @dataclass(frozen=True)

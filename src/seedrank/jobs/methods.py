@@ -27,6 +27,7 @@ from seedrank.jobs.method_recall import recall_requirements, start_recall
 from seedrank.jobs.outcome import Requirements, Runner
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet
+from seedrank.jobs.recall_kernels import check_device_budget
 from seedrank.jobs.reranking import RerankingRunner, deep_options
 
 #: Methods that rank the hits themselves, or groups of them: nothing is ranked around them.
@@ -76,13 +77,13 @@ _NO_FACTS = frozenset(
 _OF_GRAPHS = ("exclude_neighbors", "fallback_node_column")
 
 
-def _recall(meaning: ScoreMeaning, *options: str) -> MethodEntry:
+def _recall(meaning: ScoreMeaning, *options: str, backends: tuple[str, ...] = ("cpu",)) -> MethodEntry:
     return MethodEntry(
         meaning=meaning,
         needs_graph=True,
         options=_GRAPH.union(_BUDGET, options),
         candidate_columns=frozenset({"hops", "anchor_id", "visit_count"}),
-        backends=("cpu",),
+        backends=backends,
         requirements=recall_requirements,
         start=start_recall,
     )
@@ -105,9 +106,12 @@ _ALONE: Mapping[Method, MethodEntry] = {
     "walk": _recall(
         ScoreMeaning("share of the steps of the walk from the anchor that ended on the node", "visits / steps"),
         *("restart", "damping", "walk_steps", "random_seed", "max_hops"),
+        backends=("cpu", "gpu"),
     ),
     "bfs": _recall(
-        ScoreMeaning("hop decay to the power of the hops from the anchor", "1 at the anchor"), "hop_decay", "max_hops"
+        ScoreMeaning("hop decay to the power of the hops from the anchor", "1 at the anchor"),
+        *("hop_decay", "max_hops"),
+        backends=("cpu", "gpu"),
     ),
     "dfs": _recall(
         ScoreMeaning("hop decay to the power of the hops from the anchor", "1 at the anchor"), "hop_decay", "max_hops"
@@ -278,6 +282,7 @@ def check_method_options(options: ScoreOptions, graph: Any) -> None:
         refuse_streaming(options.backend, options.backend)
     if options.backend == "cugraph":
         _check_cugraph_options(options)
+    check_device_budget(options)
 
 
 def _check_cugraph_options(options: ScoreOptions) -> None:

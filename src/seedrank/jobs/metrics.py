@@ -11,17 +11,23 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
+from functools import reduce
 from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
 
 from seedrank.errors import ConfigError, StorageError
 from seedrank.io.files import storage_errors, write_text_atomically
 from seedrank.io.records import RunManifest
 from seedrank.jobs.locations import local_path
+from seedrank.jobs.progress import Reporter, larger
 from seedrank.jobs.resources import peak_memory
 
 log = logging.getLogger(__name__)
 
 STATES = ("running", "finished", "incomplete", "failed", "interrupted")
+#: Seconds between two times that the metrics of a part in work are written.
+INTERVAL_S = 10.0
 _SUCCESS = "seedrank_last_success_timestamp_seconds"
 
 
@@ -42,6 +48,13 @@ def check_metrics_file(path: str | None, out: str | os.PathLike[str]) -> None:
         )
 
 
+class InWork(NamedTuple):
+    """What is known before a part is finished: queries with results, and the largest bound of this attempt."""
+
+    queries_scored: int = 0
+    largest_error_bound: float | None = None
+
+
 class MetricsFile:
     """The metrics of one run, rewritten as a whole whenever `write` is called.
 
@@ -60,29 +73,82 @@ class MetricsFile:
         self._path = None if path is None else Path(path)
         self._last_success = None if self._path is None else _last_success(self._path)
         self._begun = False
+        self._in_work = InWork()
+        # Parts are recorded by one thread while the next one is scored by another, and both write.
+        self._lock = Lock()
 
-    def write(self, manifest: RunManifest) -> None:
-        """Replace the file by what a manifest says now."""
+    def write(self, manifest: RunManifest, in_work: InWork | None = None) -> None:
+        """Replace the file by what a manifest says now, and what is known of parts in work, or was known last."""
         if self._path is None:
             return
+        with self._lock:
+            self._in_work = in_work or self._in_work
+            self._write(self._path, manifest)
+
+    def _write(self, path: Path, manifest: RunManifest) -> None:
         if manifest.state == "finished":
             self._last_success = time.time()
         try:
-            with storage_errors(f"writing --metrics-file {self._path}"):
-                write_text_atomically(self._path, metrics_text(manifest, last_success=self._last_success))
+            with storage_errors(f"writing --metrics-file {path}"):
+                write_text_atomically(path, metrics_text(manifest, self._in_work, last_success=self._last_success))
         except StorageError as error:
             if not self._begun:
                 raise
-            log.warning("metrics_not_written", extra={"path": str(self._path), "reason": error.found})
+            log.warning("metrics_not_written", extra={"path": str(path), "reason": error.found})
         self._begun = True
 
 
-def metrics_text(manifest: RunManifest, *, last_success: float | None) -> str:
+class MeteredReporter:
+    """Passes progress on to another reporter, and rewrites the metrics while a part is in work.
+
+    Parameters
+    ----------
+    reporter : Reporter
+        Who is told.
+    metrics, manifest : MetricsFile, RunManifest
+        What is written, and of which run.
+    interval_s : float
+        Seconds between two writes at least.
+    """
+
+    def __init__(
+        self, reporter: Reporter, metrics: MetricsFile, manifest: RunManifest, interval_s: float = INTERVAL_S
+    ) -> None:
+        self._reporter = reporter
+        self._metrics = metrics
+        self._manifest = manifest
+        self._interval = interval_s
+        self._written = time.monotonic()
+        self._in_work = InWork()
+
+    def start(self, queries: int) -> None:
+        """Pass it on."""
+        self._in_work = InWork(sum(part.queries for part in self._manifest.parts))
+        self._reporter.start(queries)
+
+    def advance(self, queries: int, error_bound: float | None = None) -> None:
+        """Pass it on; write when the last time is an interval ago."""
+        self._reporter.advance(queries, error_bound)
+        self._in_work = InWork(
+            self._in_work.queries_scored + queries, larger(self._in_work.largest_error_bound, error_bound)
+        )
+        now = time.monotonic()
+        if now - self._written >= self._interval:
+            self._written = now
+            self._metrics.write(self._manifest, self._in_work)
+
+    def finish(self) -> None:
+        """Pass it on."""
+        self._reporter.finish()
+
+
+def metrics_text(manifest: RunManifest, in_work: InWork | None = None, *, last_success: float | None) -> str:
     """Return a manifest in the text format of Prometheus.
 
     Parameters
     ----------
     manifest : RunManifest
+    in_work : InWork, optional
     last_success : float, optional
         Seconds since 1970 when a run that wrote to this file finished last; None if none ever did.
     """
@@ -97,12 +163,33 @@ def metrics_text(manifest: RunManifest, *, last_success: float | None) -> str:
     statuses = manifest.queries.by_status if manifest.queries else {}
     candidates = sum(part.candidates for part in manifest.parts)
     total = manifest.queries.total if manifest.queries else 0
+    finished = sum(part.queries for part in manifest.parts)
+    bounds = [part.largest_error_bound for part in manifest.parts]
+    in_work = in_work or InWork()
+    bound = reduce(larger, bounds, in_work.largest_error_bound)
     lines = [
         *_family("run_info", "gauge", "The run; always 1.", [(facts, 1)]),
         *_family("run_state", "gauge", "1 for the state the run is in.", _states(manifest.state)),
         *_family("queries_planned", "gauge", "Queries of the run.", [({}, total)]),
         *_family(
             "queries_total", "counter", "Finished queries.", [({"status": name}, n) for name, n in statuses.items()]
+        ),
+        *_family(
+            "queries_scored",
+            "gauge",
+            "Queries whose results are there, those of parts in work among them.",
+            [({}, max(finished, in_work.queries_scored))],
+        ),
+        *(
+            []
+            if bound is None
+            else _family("largest_error_bound", "gauge", "Largest error bound of these queries.", [({}, bound)])
+        ),
+        *_family(
+            "queries_taken_over",
+            "gauge",
+            "Queries whose results are those of an earlier run.",
+            [({}, manifest.queries.taken_over if manifest.queries else 0)],
         ),
         *_family("candidates_total", "counter", "Candidates in finished parts.", [({}, candidates)]),
         *_family("parts_planned", "gauge", "Parts of the run.", [({}, manifest.parts_planned or 0)]),

@@ -16,22 +16,25 @@ from seedrank.jobs.outcome import Runner
 from seedrank.jobs.parts import AssembledPart, assemble_part
 from seedrank.jobs.progress import Reporter, Stopwatch
 from seedrank.jobs.query_set import QuerySet
+from seedrank.jobs.taken_over import EarlierResults, TakenPlaces, TakenRows
 
 
 class PartRange(NamedTuple):
-    """A part and its queries ``first`` … ``last - 1``."""
+    """A part and its queries ``first`` … ``last - 1``, and where the rows of those are that are taken over."""
 
     part: int
     first: int
     last: int
+    taken: TakenPlaces | None = None
 
 
 class ScoredPart(NamedTuple):
-    """The blocks of a part, and when it was begun (of `time.perf_counter`)."""
+    """The blocks of a part, when it was begun (of `time.perf_counter`), and what is taken over from an earlier run."""
 
     range: PartRange
     blocks: list[ScoredBlock]
     begun: float
+    taken: TakenRows | None
 
 
 class FinishedPart(NamedTuple):
@@ -69,9 +72,16 @@ class PartScorer:
 
     def on(self, query_set: QuerySet, first_query: int) -> PartScorer:
         """Return the same for other queries of the job."""
-        if query_set is self.query_set:
+        if query_set is self.query_set and first_query == self.first_query:
             return self
         return replace(self, query_set=query_set, runner=self.runner.on(query_set), first_query=first_query)
+
+    def without_unchanged(self, wanted: PartRange, earlier: EarlierResults | None) -> PartRange:
+        """Return a part with the places of those queries that an earlier run has, if there is one."""
+        if earlier is None:
+            return wanted
+        hashes = self.query_set.input_hashes[wanted.first - self.first_query : wanted.last - self.first_query]
+        return wanted._replace(taken=earlier.places(hashes))
 
     def score(self, wanted: PartRange, reporter: Reporter) -> ScoredPart:
         """Score the queries of a part.
@@ -84,6 +94,10 @@ class PartScorer:
             Memory does not hold a single query.
         """
         begun = time.perf_counter()
+        taken = None
+        if wanted.taken is not None:
+            with self.stopwatch.stage("take_over"):
+                taken = wanted.taken.read()
         with self.stopwatch.stage("score"):
             blocks = score_blocks(
                 wanted.first - self.first_query,
@@ -94,8 +108,9 @@ class PartScorer:
                 options=self.options,
                 reporter=reporter,
                 clock=self.clock,
+                known=None if taken is None else taken.queries,
             )
-        return ScoredPart(wanted, blocks, begun)
+        return ScoredPart(wanted, blocks, begun, taken)
 
     def write(self, scored: ScoredPart, writer: PartWriter) -> FinishedPart:
         """Write both tables of a part.
@@ -113,6 +128,7 @@ class PartScorer:
                 scored.blocks,
                 query_set=self.query_set,
                 options=self.options,
+                taken=scored.taken,
             )
             files = writer.write_part(wanted.part, candidates=tables.candidates, queries=tables.queries)
         seconds = time.perf_counter() - scored.begun
@@ -139,5 +155,6 @@ def part_record(
         iterations=tables.iterations,
         largest_error_bound=tables.largest_error_bound,
         errors=tables.errors,
+        taken_over=tables.taken_over,
         seconds=round(seconds, 4),
     )

@@ -18,6 +18,7 @@ from seedrank.jobs.blocks import ScoredBlock
 from seedrank.jobs.methods import candidate_columns, component_names, methods_that_run, score_meaning, table_facts
 from seedrank.jobs.outcome import Outcome
 from seedrank.jobs.query_set import QuerySet
+from seedrank.jobs.taken_over import TakenRows, splice
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class AssembledPart:
     iterations: int
     largest_error_bound: float | None
     errors: list[str]
+    taken_over: int
     seeds_given: int
     seeds_missing: int
 
@@ -42,8 +44,9 @@ def assemble_part(
     *,
     query_set: QuerySet,
     options: ScoreOptions,
+    taken: TakenRows | None = None,
 ) -> AssembledPart:
-    """Turn the blocks of the queries ``first`` … ``last - 1`` into the part's two tables."""
+    """Turn the blocks of the queries ``first`` … ``last - 1``, and rows that are taken over, into the part's tables."""
     several = len(options.restart_probabilities)
     count = (last - first) * several
     status = np.full(count, "no_valid_seeds", dtype=object)
@@ -62,18 +65,36 @@ def assemble_part(
         place[rows] = np.arange(measured, measured + len(rows))
         measured += len(rows)
     queries_table = _queries_table(first, status, counts, place, outcomes, query_set, options)
-    by_status = Counter(status.tolist())
+    candidates = candidates_table(first, counts, outcomes, query_set, options)
+    if taken is not None:
+        queries_table, candidates = _with_taken(queries_table, candidates, counts, taken, several)
+    by_status = Counter(queries_table["status"].to_pylist())
     cut_by_deadline = pc.sum(pc.equal(queries_table["budget_hit"], "deadline_s")).as_py() or 0
     return AssembledPart(
-        candidates=candidates_table(first, counts, outcomes, query_set, options),
+        candidates=candidates,
         queries=queries_table,
         by_status=by_status,
         unfinished=by_status["failed"] + cut_by_deadline,
         iterations=pc.sum(queries_table["iterations"]).as_py() or 0,
         largest_error_bound=pc.max(queries_table["error_bound"]).as_py(),
         errors=[block.error for block in blocks if block.error is not None],
+        taken_over=0 if taken is None else len(taken.queries),
         seeds_given=int(query_set.seeds_given[first:last].clip(min=0).sum()),
         seeds_missing=int(query_set.seeds_missing[first:last].sum()),
+    )
+
+
+def _with_taken(
+    queries: pa.Table, candidates: pa.Table, counts: npt.NDArray[np.int32], taken: TakenRows, several: int
+) -> tuple[pa.Table, pa.Table]:
+    """Put the rows that are taken over in their places; ``counts`` are the candidates of each row of ``queries``."""
+    everyone = np.arange(queries.num_rows) // several
+    others = ~np.isin(everyone, taken.queries)
+    of_taken = np.repeat(taken.queries, several)
+    owners = np.repeat(of_taken, np.asarray(taken.table["candidates"]))
+    return (
+        splice(queries.filter(pa.array(others)), taken.table, everyone[others], of_taken),
+        splice(candidates, taken.candidates, np.repeat(everyone, counts), owners),
     )
 
 
@@ -106,6 +127,8 @@ def _queries_table(
         "seeds_missing": pa.array(query_set.seeds_missing[queries].astype(np.int32)),
         "candidates": pa.array(counts),
     }
+    hashes = [row.tobytes().hex() for row in query_set.input_hashes[first : first + count // several]]
+    columns["input_hash"] = pa.array(hashes, pa.string()).take(pa.array(queries - first))
     if query_set.plans is not None:
         chosen = pa.array(queries)
         columns["method"] = query_set.plans.methods.take(chosen)

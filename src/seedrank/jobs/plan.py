@@ -16,7 +16,8 @@ from seedrank.io.no_graph import NoGraph
 from seedrank.io.query_ids import read_query_ids
 from seedrank.io.tables import TableInput
 from seedrank.io.vectors import read_vector_ids
-from seedrank.jobs.build import read_nodes_input
+from seedrank.jobs.build import edge_columns, read_nodes_input
+from seedrank.jobs.build_memory import BuildSpace
 from seedrank.jobs.earlier import earlier_runs
 from seedrank.jobs.graph_memory import GraphSize, graph_memory
 from seedrank.jobs.inputs import JobInputs
@@ -31,10 +32,11 @@ from seedrank.jobs.prepare import (
     memory_budget,
     type_weights,
 )
-from seedrank.jobs.query_segments import may_be_cut, segment_size
+from seedrank.jobs.query_segments import may_be_cut
 from seedrank.jobs.query_set import check_query_options, load_query_set
 from seedrank.jobs.returnable import filtered_nodes
 from seedrank.jobs.run_key import have_same_options
+from seedrank.jobs.segment_size import segment_size
 from seedrank.jobs.stores import store_of
 from seedrank.jobs.vector_hits import searches_vectors, union_of_ids
 from seedrank.jobs.work_estimate import ppr_work
@@ -69,6 +71,8 @@ class Plan:
     block_size, bytes_per_query : queries scored together, and what each takes.
     block_bytes : what a block takes, with what the backend pads it by.
     graph_bytes : size of the store (estimated for an edge list).
+    build_temporary_bytes : of an edge list, most bytes of the temporary files that building its graph takes; 0 where
+        its edges fit into memory, None for a store.
     graph_memory : "resident", or "streamed" where the graph does not fit beside a block; None where no PageRank runs.
     bytes_per_step : what one pass over the graph reads, from memory or from disk; of an edge list without its weights.
     scratch_bytes : disk space in the work folder for a graph that is streamed.
@@ -103,6 +107,7 @@ class Plan:
     block_bytes: int
     memory_budget_bytes: int
     graph_bytes: int
+    build_temporary_bytes: int | None
     graph_memory: str | None
     bytes_per_step: int | None
     scratch_bytes: int | None
@@ -212,7 +217,9 @@ def run_plan(
         part_range=None if part_range is None else f"{part_range.first}:{part_range.last}",
         parts_there=_parts_there(out, options, wanted),
         part_size=options.part_size,
-        query_segments=max(1, -(-query_count // segment_size(options))) if may_be_cut(inputs, options) else 1,
+        query_segments=max(1, -(-query_count // segment_size(options, queries=query_count, rows=hits)))
+        if may_be_cut(inputs, options)
+        else 1,
         plans=plans,
         backend=needs.decision.name,
         backend_reason=needs.decision.reason,
@@ -222,6 +229,7 @@ def run_plan(
         block_bytes=needs.block_bytes(width),
         memory_budget_bytes=budget,
         graph_bytes=size.bytes,
+        build_temporary_bytes=size.temporary_bytes,
         graph_memory=None if memory is None else memory.form,
         bytes_per_step=None if memory is None else memory.bytes_per_step,
         scratch_bytes=None if memory is None else memory.scratch_bytes,
@@ -249,6 +257,7 @@ class _GraphSize:
     nodes_of_type: dict[str, int] | None
     eligible: int | None
     weighted: bool
+    temporary_bytes: int | None = None
 
 
 def _graph_size(graph: Any, *, nodes: Any, options: ScoreOptions) -> _GraphSize:
@@ -268,7 +277,7 @@ def _graph_size(graph: Any, *, nodes: Any, options: ScoreOptions) -> _GraphSize:
         for _ in table.batches([options.src_column]):
             pass
     rows = sum(record.rows for record in table.records)
-    weighted = table.filled_parts[0].type_of(options.weight_column) is not None
+    space = BuildSpace.of(table, edge_columns(options), options.memory_limit)
     listed = 0
     types: dict[str, int] | None = None
     if nodes is not None and options.all_nodes is not None:
@@ -282,7 +291,8 @@ def _graph_size(graph: Any, *, nodes: Any, options: ScoreOptions) -> _GraphSize:
         listed = sum(record.rows for record in TableInput.open(nodes, what="nodes").records)
     # Every row may bring two nodes of its own; two CSRs of int32 neighbours, int64 offsets, two orders, an 8 byte id.
     most_nodes = listed + 2 * rows
-    return _GraphSize(False, most_nodes, rows, rows * 2 * 4 + most_nodes * (2 * 8 + 2 * 4 + 8), types, None, weighted)
+    size = rows * 2 * 4 + most_nodes * (2 * 8 + 2 * 4 + 8)
+    return _GraphSize(False, most_nodes, rows, size, types, None, space.weighted, space.temporary_bytes)
 
 
 def _query_size(

@@ -15,6 +15,7 @@ from seedrank.io.graph_files import StoredRows
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.no_graph import NoGraph
 from seedrank.io.objects import object_folder
+from seedrank.io.records import BackendRecord
 from seedrank.io.run_objects import check_objects_replaceable
 from seedrank.io.runfolder import check_run_replaceable
 from seedrank.jobs.build import GRAPH_OPTIONS, build_store
@@ -41,7 +42,7 @@ def check_run_output(out: str | os.PathLike[str] | None, inputs: JobInputs, opti
     replacing = options.overwrite or options.resume == "auto"
     read = {
         name: source.origin or source.path if isinstance(source, GraphStore) else source
-        for name, source in inputs.by_description().items()
+        for name, source in {**inputs.by_description(), "--since": options.since}.items()
     }
     url = remote_url(out)
     if url is not None:
@@ -161,6 +162,19 @@ def block_size(options: ScoreOptions, needs: Requirements, *, budget: int, queri
             fix=f"drop --block-size ({width} queries fit), or raise --memory-limit",
         )
     return width
+
+
+def planned_blocks(options: ScoreOptions, needs: Requirements, *, queries: int, solver: str) -> BackendRecord:
+    """Fix the block size by the memory that there is now, and say what ``run.json`` records of who computes.
+
+    Raises
+    ------
+    ResourceError
+        The budget does not hold what the user says, or a single query.
+    """
+    budget = memory_budget(options.memory_limit)
+    width = block_size(options, needs, budget=budget, queries=queries)
+    return needs.record(options, solver=solver, width=width, budget=budget)
 
 
 def adjacency(rows: StoredRows) -> Adjacency:

@@ -17,8 +17,8 @@ class Reporter(Protocol):
     def start(self, queries: int) -> None:
         """Scoring begins; ``queries`` is the total."""
 
-    def advance(self, queries: int) -> None:
-        """``queries`` further queries are done."""
+    def advance(self, queries: int, error_bound: float | None = None) -> None:
+        """``queries`` further queries are done; the largest of their error bounds, where the method has such."""
 
     def finish(self) -> None:
         """Scoring is over, however it ended."""
@@ -30,11 +30,18 @@ class Silent:
     def start(self, queries: int) -> None:
         """Ignore."""
 
-    def advance(self, queries: int) -> None:
+    def advance(self, queries: int, error_bound: float | None = None) -> None:
         """Ignore."""
 
     def finish(self) -> None:
         """Ignore."""
+
+
+def larger(bound: float | None, other: float | None) -> float | None:
+    """Return the larger one of two error bounds of which either may not be there."""
+    if bound is None or other is None:
+        return other if bound is None else bound
+    return max(bound, other)
 
 
 class Stopwatch:

@@ -12,34 +12,43 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import InputRecord
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.query_set import QuerySet, load_query_set
+from seedrank.jobs.segment_size import segment_size
 
 
 @dataclass(frozen=True)
 class NodeQueries:
-    """The queries of a job under ``--all-nodes``."""
+    """The queries of a job under ``--all-nodes``.
+
+    Attributes
+    ----------
+    inputs, options : of the job.
+    count, size : how many there are, and how many a segment has.
+    """
 
     inputs: JobInputs
     options: ScoreOptions
 
-    @property
-    def records(self) -> Mapping[str, InputRecord]:
-        """What was read, by input name: nothing, the nodes are those of the graph."""
-        return {}
+    count: int
+    size: int
 
-    def size(self, least: int) -> int:
-        """Return the queries of a segment."""
-        return least
-
-    def count(self, store: GraphStore) -> int:
-        """Return how many there are.
+    @classmethod
+    def of(cls, store: GraphStore, inputs: JobInputs, options: ScoreOptions) -> NodeQueries | None:
+        """Return those of a job; None where there are not more than one segment has.
 
         Raises
         ------
         InputDataError
             No node has the type.
         """
-        assert self.options.all_nodes is not None
-        return int(np.count_nonzero(store.nodes_of_types((self.options.all_nodes,), option="--all-nodes")))
+        assert options.all_nodes is not None
+        count = int(np.count_nonzero(store.nodes_of_types((options.all_nodes,), option="--all-nodes")))
+        size = segment_size(options)
+        return None if count <= size else cls(inputs, options, count, size)
+
+    @property
+    def records(self) -> Mapping[str, InputRecord]:
+        """What was read, by input name: nothing, the nodes are those of the graph."""
+        return {}
 
     def load(self, store: GraphStore, first: int, last: int) -> QuerySet:
         """Return the queries ``first`` … ``last - 1``, by node id."""

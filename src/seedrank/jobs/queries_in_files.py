@@ -16,7 +16,9 @@ from seedrank.io.staged_hits import MOST_SEGMENTS, StagedHits, stage_hits
 from seedrank.io.tables import TableInput
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.job_hits import hit_columns, takes_signed
+from seedrank.jobs.part_ranges import part_count, wanted_parts
 from seedrank.jobs.query_set import QuerySet, load_query_set
+from seedrank.jobs.segment_size import segment_size
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,14 @@ class StagedQueries:
         """What was read, by input name."""
         return {"queries": self.hits.record}
 
-    def count(self, store: GraphStore) -> int:  # as of `NodeQueries`
-        """Return how many there are."""
+    @property
+    def count(self) -> int:
+        """How many there are."""
         return len(self.hits.query_ids)
 
-    def size(self, least: int) -> int:  # as of `NodeQueries`
-        """Return the queries of a segment."""
+    @property
+    def size(self) -> int:
+        """Queries of a segment."""
         return self.hits.size
 
     def load(self, store: GraphStore, first: int, last: int) -> QuerySet:
@@ -45,41 +49,44 @@ class StagedQueries:
         return load_query_set(store, replace(self.inputs, queries=self.hits.load(first, last)), self.options)
 
 
-def staged_queries(
-    inputs: JobInputs, options: ScoreOptions, folder: Path, *, size: int, no_seeds: bool
-) -> StagedQueries | None:
+def staged_queries(inputs: JobInputs, options: ScoreOptions, folder: Path, *, no_seeds: bool) -> StagedQueries | None:
     """Put the hits of a job aside by segments; None where there are not more queries than one segment has.
 
-    Footers are looked at first, then the column of query ids is read, and only then the hits.
+    Footers are looked at first, then the column of query ids is read, and only then the hits. Of a range of parts only
+    the segments that it has queries of are put aside.
 
     Parameters
     ----------
     inputs, options : of the job; the hits are on storage.
     folder : where the files are made.
-    size : queries of a segment, whole parts; more where there would be too many segments.
     no_seeds : whether there is no graph.
 
     Raises
     ------
+    ConfigError
+        The range begins behind the last part.
     InputDataError
         Bad hits.
     StorageError
         The files cannot be written.
     """
-    footers = TableInput.open(inputs.queries, what="queries").records
-    if sum(record.rows for record in footers) <= size:
-        return None
+    rows = sum(record.rows for record in TableInput.open(inputs.queries, what="queries").records)
+    if rows <= segment_size(options):
+        return None  # there are not more queries than rows
     query_ids = read_query_ids(inputs.queries, column=options.hit_query_column).query_ids
+    size = segment_size(options, queries=len(query_ids), rows=rows)
     if len(query_ids) <= size:
         return None
-    parts = -(-len(query_ids) // options.part_size)
+    parts = part_count(len(query_ids), options)
     size = max(size, -(-parts // MOST_SEGMENTS) * options.part_size)
+    wanted = wanted_parts(len(query_ids), options)[0]
     hits = stage_hits(
         inputs.queries,
         hit_columns(options),
         folder,
         query_ids=query_ids,
         size=size,
+        wanted=range(wanted.start * options.part_size, wanted.stop * options.part_size),
         sources=options.source,
         signed=takes_signed(options, no_seeds=no_seeds),
     )

@@ -15,12 +15,10 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.io.no_graph import NoGraph
 from seedrank.io.records import InputRecord
 from seedrank.jobs.inputs import JobInputs
+from seedrank.jobs.part_ranges import wanted_parts
 from seedrank.jobs.queries_by_node import NodeQueries
 from seedrank.jobs.queries_in_files import StagedQueries, is_on_storage, staged_queries
 from seedrank.jobs.query_set import QuerySet, check_query_options, load_query_set
-
-#: Most queries of a segment, unless a part has more.
-SEGMENT_QUERIES = 65_536
 
 
 class Segment(NamedTuple):
@@ -44,6 +42,8 @@ class QuerySegments:
         Queries of a segment, of the last one perhaps less.
     records : mapping
         What was read, by input name.
+    begin : int
+        The query that will be asked for first.
     """
 
     def __init__(
@@ -54,12 +54,14 @@ class QuerySegments:
         count: int,
         size: int,
         records: Mapping[str, InputRecord],
+        begin: int = 0,
     ) -> None:
         self._load = load
         self._store = store
         self._count = count
         self._size = max(size, 1)
         self.records = records
+        self._begin = begin
         self._held: Segment | None = None
 
     @classmethod
@@ -76,11 +78,6 @@ class QuerySegments:
     def __len__(self) -> int:
         return self._count
 
-    @property
-    def segments(self) -> int:
-        """How many there are, at least one."""
-        return max(1, -(-self._count // self._size))
-
     def holding(self, query: int) -> Segment:
         """Return the segment of a query, which is kept until another one is asked for; not for several threads."""
         first = query // self._size * self._size
@@ -91,8 +88,8 @@ class QuerySegments:
         return self._held
 
     def at_hand(self) -> QuerySet:
-        """Return the queries of the segment that is held, or of the first: what tells how a method is started."""
-        return self.holding(0 if self._held is None else self._held.first).query_set
+        """Return the queries of the segment that is held, or wanted first: what tells how a method is started."""
+        return self.holding(self._begin if self._held is None else self._held.first).query_set
 
     def on(self, store: GraphStore) -> None:
         """Go on with the same graph that has been opened elsewhere."""
@@ -117,21 +114,23 @@ def open_queries(store: GraphStore, inputs: JobInputs, options: ScoreOptions, sc
         The hits cannot be put aside.
     """
     check_query_options(inputs, options)
-    if not may_be_cut(inputs, options):
-        return QuerySegments.of_one(load_query_set(store, inputs, options))
-    size = segment_size(options)
-    source: NodeQueries | StagedQueries | None
-    if options.all_nodes is not None:
-        source = NodeQueries(inputs, options)
-    else:
-        source = staged_queries(inputs, options, scratch, size=size, no_seeds=isinstance(store, NoGraph))
-    count = 0 if source is None else source.count(store)
-    if source is None or count <= size:
+    source: NodeQueries | StagedQueries | None = None
+    if may_be_cut(inputs, options):
+        if options.all_nodes is not None:
+            source = NodeQueries.of(store, inputs, options)
+        else:
+            source = staged_queries(inputs, options, scratch, no_seeds=isinstance(store, NoGraph))
+    if source is None:
         return QuerySegments.of_one(load_query_set(store, inputs, options))
     # An empty segment: names in options are checked against all hits, and what else is read is recorded.
     nothing = source.load(store, 0, 0)
     return QuerySegments(
-        source.load, store, count=count, size=source.size(size), records={**nothing.records, **source.records}
+        source.load,
+        store,
+        count=source.count,
+        size=source.size,
+        records={**nothing.records, **source.records},
+        begin=wanted_parts(source.count, options)[0].start * options.part_size,
     )
 
 
@@ -147,8 +146,3 @@ def may_be_cut(inputs: JobInputs, options: ScoreOptions) -> bool:
     if inputs.query_info is not None:
         return False
     return options.all_nodes is not None or is_on_storage(inputs.queries)
-
-
-def segment_size(options: ScoreOptions) -> int:
-    """Return the most queries of a segment: whole parts, at least one."""
-    return max(SEGMENT_QUERIES // options.part_size, 1) * options.part_size

@@ -17,6 +17,7 @@ from seedrank.io.records import InputRecord
 from seedrank.jobs.exclusion_lists import ExclusionLists
 from seedrank.jobs.groups import NodeGroups, node_groups
 from seedrank.jobs.hit_lists import HitLists, build_hit_lists
+from seedrank.jobs.input_hashes import input_hashes
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.job_hits import read_job_hits
 from seedrank.jobs.matched_hits import every_node, graph_place, match_hits, space_with_hits, with_fallback_nodes
@@ -65,6 +66,7 @@ class QuerySet:
     vectors : those of nodes and queries; None without.
     records : what was read, by input name.
     plans : how every query runs, where a planner chooses; else None.
+    input_hashes : uint8 (q, 16), see `seedrank.jobs.input_hashes`.
     """
 
     query_ids: pa.Array
@@ -79,6 +81,7 @@ class QuerySet:
     vectors: JobVectors | None
     records: Mapping[str, InputRecord]
     plans: PlannedQueries | None
+    input_hashes: npt.NDArray[np.uint8]
 
     def __len__(self) -> int:
         return len(self.query_ids)
@@ -147,6 +150,14 @@ def load_query_set(
         hits = with_fallback_nodes(hits, store)
         query_ids = hits.query_ids
     exclusions = _read_exclusions(inputs, info, query_ids, options, records)
+    hashes = input_hashes(
+        query_ids,
+        hits,
+        exclusions,
+        None if info is None else info.table,
+        vectors,
+        hits.source_names if hits is not None and options.ranks_hits else (),
+    )
     filtered = filtered_nodes(store, options)
     searched = vectors is not None and searches_vectors(options)
     if hits is not None:
@@ -185,6 +196,7 @@ def load_query_set(
         vectors=vectors,
         records=records,
         plans=None,
+        input_hashes=hashes,
     )
     if options.method != "auto":
         return query_set

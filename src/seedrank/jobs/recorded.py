@@ -25,6 +25,7 @@ _NOT_OF_THE_RESULT = frozenset(
         "memory_limit",
         "metrics_file",
         "parts",
+        "since",
         "threads",
         "timeout_s",
         "deadline_s",

@@ -29,7 +29,8 @@ from seedrank.redaction import redacted
 
 
 @contextmanager
-def _opened(file: Path | InputFile) -> Iterator[pq.ParquetFile]:
+def opened(file: Path | InputFile) -> Iterator[pq.ParquetFile]:
+    """Open a part file for the length of a ``with`` block."""
     # A stream, not a name: Arrow takes a relative name such as "run:2024/…" for a URL.
     stream = RetriedStream(file) if isinstance(file, InputFile) else pa.OSFile(str(file))
     with stream, pq.ParquetFile(stream) as part:
@@ -88,20 +89,20 @@ class ResultTable:
         InputDataError
             The run ended before its first part.
         """
-        with _opened(self._parts()[0]) as part:
+        with opened(self._parts()[0]) as part:
             return part.schema_arrow
 
     def __len__(self) -> int:
         rows = 0
         for file in self._parts():
-            with _opened(file) as part:
+            with opened(file) as part:
                 rows += part.metadata.num_rows
         return rows
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Record batches, part by part; of some columns, or of all."""
         for file in self._parts():
-            with _opened(file) as part:
+            with opened(file) as part:
                 yield from part.iter_batches(columns=None if columns is None else list(columns))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

@@ -20,6 +20,7 @@ from seedrank.io.query_info import QueryInfoTable
 from seedrank.io.records import InputRecord
 from seedrank.jobs.exclusion_lists import ExclusionLists, SeedNeighbors
 from seedrank.jobs.paths import followed_graph
+from seedrank.kernels.runs import offsets_of
 
 
 class Exclusions(NamedTuple):
@@ -121,9 +122,7 @@ def _distinct(
     """Sorted, distinct (query, internal node) pairs, as offsets and nodes."""
     nodes = max(len(store.ids), 1)
     distinct = np.unique(query.astype(np.int64) * nodes + store.inverse_order[rank])
-    offsets = np.zeros(queries + 1, dtype=np.int64)
-    np.cumsum(np.bincount(distinct // nodes, minlength=queries), out=offsets[1:])
-    return offsets, (distinct % nodes).astype(np.int32)
+    return offsets_of(np.bincount(distinct // nodes, minlength=queries)), (distinct % nodes).astype(np.int32)
 
 
 def filtered_nodes(store: GraphStore, options: ScoreOptions) -> npt.NDArray[np.bool_] | None:

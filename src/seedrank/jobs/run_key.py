@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import xxhash
@@ -18,7 +19,7 @@ from seedrank.jobs.inputs import DESCRIPTIONS, QUERY_INPUTS
 #: that the deadline cut are computed again.
 NOT_IN_KEY = frozenset(
     {"backend", "preset", "block_size", "threads", "memory_limit", "deadline_s", "strict", "resume"}
-    | {"graph_memory", "metrics_file", "parts", "fallback_node_column"}
+    | {"graph_memory", "metrics_file", "parts", "since", "fallback_node_column"}
     | set(BuildOptions.model_fields)
     | {name for name in ScoreOptions.model_fields if name.startswith(("hit_", "vector_")) and name.endswith("_column")}
 )
@@ -50,16 +51,34 @@ def check_same_run(recorded: RunManifest, wanted: RunManifest, *, backend: str, 
     """
     before = _ingredients(recorded, recorded.backend.name if recorded.backend else None)
     after = _ingredients(wanted, backend)
-    different = [
-        f"{name}: {_shown(before.get(name))} there, {_shown(after.get(name))} here"
-        for name in {**before, **after}
-        if before.get(name) != after.get(name)
-    ]
+    different = _differences(before, after)
     if different:
         raise ConfigError(
             f"--out {name} holds the parts of another run: " + "; ".join(different),
             expected="the inputs and options that the run began with",
             fix="repeat its command to go on with it, pass --overwrite to replace it, or choose another --out",
+        )
+
+
+def check_same_results(recorded: RunManifest, wanted: RunManifest, *, since: str) -> None:
+    """Refuse to take results over from a run in which the same query may have another one.
+
+    What queries bring is compared query by query, and parts may be cut elsewhere.
+
+    Raises
+    ------
+    ConfigError
+        Everything that differs is named, with its old and its new value.
+    """
+    apart = {DESCRIPTIONS[name] for name in QUERY_INPUTS} | {"--part-size"}
+    before = _ingredients(recorded, recorded.backend.name if recorded.backend else None)
+    after = _ingredients(wanted, wanted.backend.name if wanted.backend else None)
+    different = _differences(before, after, apart)
+    if different:
+        raise ConfigError(
+            f"--since {since} is a run in which queries may have other results: " + "; ".join(different),
+            expected="an earlier run on the same graph, under the same options and with the same backend",
+            fix="leave --since out, or name another run",
         )
 
 
@@ -70,6 +89,15 @@ def have_same_options(recorded: RunManifest, wanted: RunManifest) -> bool:
         and recorded.planner_rules == wanted.planner_rules
         and recorded.seedrank_version == wanted.seedrank_version
     )
+
+
+def _differences(before: Mapping[str, Any], after: Mapping[str, Any], apart: Collection[str] = ()) -> list[str]:
+    """Say what differs, some names apart."""
+    return [
+        f"{name}: {_shown(before.get(name))} there, {_shown(after.get(name))} here"
+        for name in {**before, **after}
+        if name not in apart and before.get(name) != after.get(name)
+    ]
 
 
 def _ingredients(manifest: RunManifest, backend: str | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from seedrank.jobs.earlier import Earlier
 from seedrank.jobs.engine import Engine, JobParts
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.manifest import Origin, count_by_status, new_manifest, now, record_inputs
-from seedrank.jobs.metrics import MetricsFile
+from seedrank.jobs.metrics import MeteredReporter, MetricsFile
 from seedrank.jobs.part_ranges import wanted_parts
 from seedrank.jobs.part_scorer import FinishedPart, PartRange
 from seedrank.jobs.pipeline import Background
@@ -27,6 +27,7 @@ from seedrank.jobs.resources import peak_memory
 from seedrank.jobs.results import Run
 from seedrank.jobs.resume import intact_parts
 from seedrank.jobs.run_key import check_same_run, run_key
+from seedrank.jobs.taken_over import EarlierResults, open_earlier
 
 log = logging.getLogger(__name__)
 
@@ -48,12 +49,12 @@ class ScoreJob:
         self.folder = folder
         self.earlier = earlier
         self.options = options
-        self.reporter = reporter
         self.clock = clock
         self.engine = engine
         self.stopwatch = Stopwatch()
         self.manifest = new_manifest(options, origins, run_id=run_id)
         self.metrics = MetricsFile(options.metrics_file)
+        self.reporter = MeteredReporter(reporter, self.metrics, self.manifest)
         #: Whether the folder is this run's. One that goes on leaves it alone until it is known to be the same run.
         self.begun = not earlier
         #: Whether nothing was left to do, and nothing was touched.
@@ -66,6 +67,8 @@ class ScoreJob:
     #: The numbers of the parts that this run is about, in order, and of those that are not there yet.
     parts: range
     missing: list[int]
+    #: Queries whose results an earlier run has (``since``).
+    unchanged: EarlierResults | None
 
     def prepare(self, inputs: JobInputs) -> None:
         """Everything before the first block."""
@@ -96,6 +99,7 @@ class ScoreJob:
     def _begin(self, *, built: bool) -> None:
         """Plan all parts of a run that begins."""
         self._record_inputs(built=built)
+        self.unchanged = self._open_earlier()
         self._plan_parts()
         self._save()
 
@@ -125,6 +129,7 @@ class ScoreJob:
             self.queries.on(self.store)
         if self.missing:
             self._start(lambda: self.queries)
+            self.unchanged = self._open_earlier()
         log.info("resumed", extra={"parts_kept": len(manifest.parts), "parts_missing": len(self.missing)})
         self.begun = True
         self.folder.unmark_success()
@@ -164,9 +169,16 @@ class ScoreJob:
         ranges = [PartRange(part, part * size, min((part + 1) * size, count)) for part in self.missing]
         self.reporter.start(sum(wanted.last - wanted.first for wanted in ranges))
         try:
-            self.engine.score(ranges, reporter=self.reporter, record=self._record_part)
+            self.engine.score(ranges, earlier=self.unchanged, reporter=self.reporter, record=self._record_part)
         finally:
             self.reporter.finish()
+
+    def _open_earlier(self) -> EarlierResults | None:
+        """Open the run that unchanged queries are taken over from, if there is one."""
+        if self.options.since is None:
+            return None
+        with self.stopwatch.stage("open_earlier"):
+            return open_earlier(self.options.since, self.manifest, several=len(self.options.restart_probabilities))
 
     def finish(self) -> Run:
         """Close the manifest, then mark success, or say what is incomplete."""
@@ -242,6 +254,7 @@ class ScoreJob:
             counts.by_status = count_by_status(self.manifest.parts)
             counts.seeds_given = sum(record.seeds_given for record in self.manifest.parts)
             counts.seeds_missing = sum(record.seeds_missing for record in self.manifest.parts)
+            counts.taken_over = sum(record.taken_over for record in self.manifest.parts)
         self.manifest.timings_s = self.stopwatch.total()
 
     def _not_as_wanted(self) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from seedrank.kernels.arrays import Int32Array, Int64Array
+from seedrank.kernels.runs import offsets_of
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def collapse(counts: Int32Array, groups: Int32Array, *, k: int) -> Collapsed:
     -------
     Collapsed
     """
-    bounds = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)))
+    bounds = offsets_of(counts)
     named = int(groups.max(initial=-1)) + 1
     scratch = np.empty(named + int(counts.max(initial=0)), dtype=np.int64)
     found = [_collapsed(groups[first:last], named, scratch, k) for first, last in itertools.pairwise(bounds)]
@@ -57,7 +58,7 @@ def collapse(counts: Int32Array, groups: Int32Array, *, k: int) -> Collapsed:
     return Collapsed(
         counts=np.array([len(best) for best, _, _ in found], dtype=np.int32),
         best=np.concatenate([nothing, *(best + first for (best, _, _), first in zip(found, bounds, strict=False))]),
-        offsets=np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes))),
+        offsets=offsets_of(sizes),
         members=np.concatenate([nothing, *(rows + first for (_, _, rows), first in zip(found, bounds, strict=False))]),
     )
 

@@ -10,7 +10,7 @@ from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Ar
 from seedrank.kernels.collapse import Collapsed, collapse
 from seedrank.kernels.fuse import FusedRanking, FusionRule, RankedLists, fuse
 from seedrank.kernels.ordinal_ranks import ordinal_ranks
-from seedrank.kernels.runs import gather, run_starts
+from seedrank.kernels.runs import gather, offsets_of, run_starts
 
 _ALL = np.iinfo(np.int32).max
 
@@ -134,10 +134,8 @@ def _collapsed_lists(
     ranks = None
     if rule == "rrf":
         ranks = ordinal_ranks(group[best], goodness[best], order[nodes[best]])
-    offsets = np.zeros(len(entries.offsets), dtype=np.int64)
-    np.cumsum(np.bincount(query[best], minlength=len(offsets) - 1), out=offsets[1:])
     return RankedLists(
-        offsets=offsets,
+        offsets=offsets_of(np.bincount(query[best], minlength=len(entries.offsets) - 1)),
         lists=lists[best],
         nodes=stands_for[best],
         scores=scores[best],

@@ -7,6 +7,7 @@ import numpy as np
 from seedrank.kernels.arrays import BoolArray, Precision
 from seedrank.kernels.recall import RecallLimits, RecallQueries, RecallResult, StopFlags
 from seedrank.kernels.walk_graph import WalkGraph
+from seedrank.kernels.walk_numbers import largest_restart, walk_keys
 
 
 def random_walk(
@@ -77,31 +78,17 @@ def random_walk(
     graph, width = walk_graph.graph, queries.width
     result = RecallResult.empty(width, k, precision)
     anchor_offsets, anchors, *exclusions = arguments.query_arguments(queries)
-    query_keys = queries.query_keys ^ np.uint64(_mixed(random_seed))
+    query_keys = walk_keys(queries.query_keys, random_seed)
     sums = [arguments.read_only(side) for side in walk_graph.cumulative] or [np.zeros(0, dtype=np.int64)]
     offsets, neighbors, other_offsets, other_neighbors, both = arguments.row_arguments(graph.rows)
     shared = (
         (offsets, neighbors, sums[0], other_offsets, other_neighbors, sums[-1], both, bool(walk_graph.cumulative)),
         arguments.read_only(graph.order),
         (anchor_offsets, anchors, query_keys, arguments.read_only(queries.anchor_keys), *exclusions),
-        (steps, _largest_restart(restart), *arguments.limit_arguments(limits)),
+        (steps, largest_restart(restart), *arguments.limit_arguments(limits)),
         arguments.filter_arguments(eligible, min_score, precision),
         arguments.flag_arguments(flags, width),
         arguments.result_arguments(result),
     )
     run_in_chunks(width, lambda: lambda first, last: walk_queries(first, last, *shared), threads=threads)
     return result
-
-
-def _largest_restart(restart: float) -> np.uint64:
-    """The largest of the 2**64 draws that mean: return to the anchor."""
-    return np.uint64(max(1, int(restart * 2.0**64)) - 1)
-
-
-def _mixed(seed: int) -> int:
-    """Spread a seed over 64 bits (the first number of SplitMix64), so that near seeds have nothing in common."""
-    mask = 2**64 - 1
-    mixed = (seed + 0x9E3779B97F4A7C15) & mask
-    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & mask
-    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & mask
-    return mixed ^ (mixed >> 31)

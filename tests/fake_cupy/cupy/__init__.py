@@ -120,8 +120,8 @@ class _Function:
         self._kernels, self._name = kernels, name
 
     def __call__(self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Any]) -> None:
-        cuda.runtime.check("memory")
-        cuda.runtime.check("launch")
+        cuda.driver.check("memory")
+        cuda.driver.check("launch")
         if os.environ.get("FAKE_CUPY_FAULT") == "kernel:wrong":
             return
         hosts = [value._host if isinstance(value, ndarray) else value for value in arguments]
@@ -146,7 +146,7 @@ class RawModule:
     def get_function(self, name: str) -> _Function:
         """Return a kernel."""
         if name not in self.kernels.names:
-            raise cuda.driver.CUDADriverError(f"named symbol not found: {name}")
+            raise cuda.driver.CUDADriverError(500)  # named symbol not found
         return _Function(self.kernels, name)
 
 

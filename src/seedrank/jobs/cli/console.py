@@ -22,7 +22,7 @@ from rich.progress import (
 )
 
 from seedrank.jobs.cli.printable import printable
-from seedrank.jobs.progress import Reporter
+from seedrank.jobs.progress import Reporter, larger
 from seedrank.redaction import redacted
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
@@ -103,18 +103,20 @@ class BarReporter:
             TextColumn("queries"),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
+            TextColumn("{task.fields[bound]}"),
             console=Console(stderr=True),
             transient=True,
         )
 
     def start(self, queries: int) -> None:
         """Draw the empty bar."""
-        self._task = self._progress.add_task("scoring", total=queries)
+        self._task = self._progress.add_task("scoring", total=queries, bound="")
         self._progress.start()
 
-    def advance(self, queries: int) -> None:
-        """Move the bar."""
-        self._progress.advance(self._task, queries)
+    def advance(self, queries: int, error_bound: float | None = None) -> None:
+        """Move the bar, and show the bound of the last block."""
+        shown = "" if error_bound is None else f"error ≤ {error_bound:.1e}"
+        self._progress.update(self._task, advance=queries, bound=shown)
 
     def finish(self) -> None:
         """Remove the bar."""
@@ -127,16 +129,18 @@ class LineReporter:
     def __init__(self, interval_s: float = INTERVAL_S) -> None:
         self._interval = interval_s
         self._total = self._done = 0
+        self._bound: float | None = None
         self._begin = self._last = time.monotonic()
 
     def start(self, queries: int) -> None:
         """Remember the total and start the clock."""
-        self._total, self._done = queries, 0
+        self._total, self._done, self._bound = queries, 0, None
         self._begin = self._last = time.monotonic()
 
-    def advance(self, queries: int) -> None:
-        """Write a line when the last one is an interval old."""
+    def advance(self, queries: int, error_bound: float | None = None) -> None:
+        """Write a line when the last one is an interval old, with the largest bound since then."""
         self._done += queries
+        self._bound = larger(self._bound, error_bound)
         now = time.monotonic()
         if now - self._last >= self._interval:
             self._last = now
@@ -149,8 +153,10 @@ class LineReporter:
                     "queries": self._total,
                     "queries_per_second": round(rate, 1),
                     "seconds_left": round(left, 1),
+                    **({} if self._bound is None else {"largest_error_bound": self._bound}),
                 },
             )
+            self._bound = None
 
     def finish(self) -> None:
         """Nothing is left to draw."""

@@ -16,7 +16,7 @@ from types import FrameType
 import click
 
 from seedrank._version import __version__
-from seedrank.errors import SeedrankError, Terminated
+from seedrank.errors import SeedrankError, Terminated, is_thread_shortage
 from seedrank.jobs.cli.printable import printable
 from seedrank.redaction import redacted
 
@@ -33,9 +33,6 @@ COMMANDS = {
 }
 
 BUG, USAGE, OUT_OF_MEMORY, STORAGE, NOTHING_TO_DO, INTERRUPTED, TERMINATED = 1, 2, 4, 5, 99, 130, 143
-
-#: What Python says when the machine has no room for another thread.
-_NO_THREAD = "can't start new thread"
 
 
 class _LazyGroup(click.Group):
@@ -125,7 +122,7 @@ def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911  # one return per kin
         )
         return STORAGE
     except Exception as error:
-        if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
+        if is_thread_shortage(error):
             _say(f"error: {error}", "room for a thread", "raise `ulimit -u` or `ulimit -v`, or lower --threads")
             return OUT_OF_MEMORY
         click.echo(printable(redacted(traceback.format_exc())), err=True)

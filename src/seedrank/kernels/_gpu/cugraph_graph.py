@@ -11,7 +11,7 @@ import numpy as np
 import pylibcugraph
 
 from seedrank.errors import KernelError
-from seedrank.kernels._gpu.device import check_alive, device_errors
+from seedrank.kernels._gpu.device import DEVICE_ERRORS, check_alive, device_errors
 from seedrank.kernels.arrays import Int32Array, Precision
 from seedrank.kernels.transition import Transition
 
@@ -154,7 +154,7 @@ def library_errors() -> Iterator[None]:
     with device_errors():
         try:
             yield
-        except cupy.cuda.runtime.CUDARuntimeError:
+        except DEVICE_ERRORS:
             raise
         except (RuntimeError, ValueError, NotImplementedError) as error:
             if any(sign in str(error) for sign in _MEMORY_SIGNS):

@@ -11,7 +11,7 @@ import cupy
 import numpy as np
 
 from seedrank.errors import KernelError, ResourceError
-from seedrank.kernels._gpu.source import LANES, OPTIONS, kernel_source
+from seedrank.kernels._gpu.source import LANES, OPTIONS, Group, kernel_source
 from seedrank.kernels.arrays import Precision
 
 NULL = np.uintp(0)
@@ -19,18 +19,23 @@ NULL = np.uintp(0)
 
 _OUT_OF_MEMORY = 2
 
-
-@cache
-def _module() -> cupy.RawModule:
-    return cupy.RawModule(code=kernel_source(), options=OPTIONS)
+DEVICE_ERRORS = (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
+"""What CuPy raises: the first for memory and copies, the second for kernels. Both have a ``status``."""
 
 
 @cache
-def _kernel(name: str) -> Any:
-    return _module().get_function(name)
+def _module(group: Group) -> cupy.RawModule:
+    return cupy.RawModule(code=kernel_source(group), options=OPTIONS)
 
 
-def launch(name: str, grid: tuple[int, ...], block: tuple[int, ...], *arguments: Any) -> None:
+@cache
+def _kernel(group: Group, name: str) -> Any:
+    return _module(group).get_function(name)
+
+
+def launch(
+    name: str, grid: tuple[int, ...], block: tuple[int, ...], *arguments: Any, group: Group = "pagerank"
+) -> None:
     """Start a kernel on the current stream.
 
     Parameters
@@ -40,10 +45,12 @@ def launch(name: str, grid: tuple[int, ...], block: tuple[int, ...], *arguments:
         Numbers of blocks and of threads a block; no block, no launch.
     *arguments
         Device arrays for pointers and NumPy scalars of exactly the type of the parameter; an int is an ``int``.
+    group : str
+        See `seedrank.kernels._gpu.source.SOURCES`.
     """
     if all(grid):
         values = tuple(np.int32(value) if type(value) is int else value for value in arguments)
-        _kernel(name)(grid, block, values)
+        _kernel(group, name)(grid, block, values)
 
 
 def blocks(elements: int, a_block: int) -> int:
@@ -94,7 +101,7 @@ def device_errors() -> Iterator[None]:
     """
     try:
         yield
-    except cupy.cuda.runtime.CUDARuntimeError as error:
+    except DEVICE_ERRORS as error:
         if error.status == _OUT_OF_MEMORY:
             raise MemoryError(str(error)) from error
         check_alive(error)
@@ -118,7 +125,7 @@ def check_alive(error: Exception) -> None:
     """
     try:
         cupy.cuda.runtime.deviceSynchronize()
-    except cupy.cuda.runtime.CUDARuntimeError as lost:
+    except DEVICE_ERRORS as lost:
         raise ResourceError(
             f"the GPU failed, and this process cannot use it any more: {error}",
             expected="a device and a driver that work",

@@ -40,3 +40,16 @@ class Device:
     def mem_info(self) -> tuple[int, int]:
         """Free and total bytes."""
         return max(0, _total() - _used), _total()
+
+
+class Stream:
+    """The only stream: everything has happened when a call returns."""
+
+    def synchronize(self) -> None:
+        """Wait for what was started; errors of kernels are raised here."""
+        runtime.check("memory")
+
+
+def get_current_stream() -> Stream:
+    """Return the stream that kernels are started on."""
+    return Stream()
