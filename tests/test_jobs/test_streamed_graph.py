@@ -205,8 +205,8 @@ class TestFaults:
             def __getattr__(self, name: str) -> Callable[..., None]:
                 return lambda *_: None
 
-            def advance(self, count: int, **_: object) -> None:
-                if count:
+            def advance(self, queries: int, error_bound: float | None = None) -> None:
+                if queries:
                     failing_reads[0] = after
 
         with pytest.raises(StorageError, match="Input/output error"):

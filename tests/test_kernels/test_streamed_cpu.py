@@ -201,7 +201,7 @@ def test_counted_weights_are_in_the_matrix() -> None:
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_slabs_change_no_bit(setting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slabs of one chunk (rows that are longer than a slab among them), of some, of all; every kind of run."""
+    """Slabs of one chunk, rows that are longer than a slab among them, and of some; every kind of run."""
     graph, resident, streamed = both_transitions(setting, 997)
     # Rows of a push are read in several stretches, several columns at a time.
     monkeypatch.setattr(pushed_rows, "GAP", 5)
@@ -210,7 +210,8 @@ def test_slabs_change_no_bit(setting: Any, monkeypatch: pytest.MonkeyPatch) -> N
     backend = CpuBackend()
     backend.load(resident, precision=precision, order=graph.adjacency.order)
     expected = scored(backend, graph, setting)
-    for slab_entries in (1, 12_000):
+    # Slabs of several chunks for the sweeps alone: a step treats all chunks alike.
+    for slab_entries in (1,) if setting[5] is None else (1, 12_000):
         store = Slabs()
         other = CpuBackend()
         other.load_streamed(
