@@ -45,6 +45,7 @@ def bars(results: Path) -> Iterator[Bar]:
             "startup",
             "memory",
             "row_groups",
+            "workers",
         )
     }
     if found["peers"]:
@@ -69,6 +70,8 @@ def bars(results: Path) -> Iterator[Bar]:
     if found["memory"]:
         ratio = found["memory"]["score"]["ratio"]
         yield _at_most("peak memory of score over graph + 2 blocks + 500 MB", 1, ratio, found["memory"], unit="x")
+    if found["workers"]:
+        yield from _workers(found["workers"])
     if found["row_groups"]:
         one = found["row_groups"]["one"]
         yield _at_most(
@@ -171,6 +174,14 @@ def _fusion(document: Document) -> Iterator[Bar]:
         yield _at_most(f"fuse, {lists}", 30, many["seconds"], document, unit=" s")
         growth = (many["peak_bytes"] - few["peak_bytes"]) / (many["hits"] - few["hits"])
         yield _at_most(f"fuse, {lists}, memory of a hit", 100, growth, document, unit=" bytes")
+
+
+def _workers(document: Document) -> Iterator[Bar]:
+    graph, kills = document["speed"]["graph"]["name"], document["kills"]
+    yield _at_least(f"two workers against one, {graph}", 1.8, document["speed"]["ratio"], document)
+    yield _at_most("what a part costs beside its work", 50, document["price"]["overhead_ms"], document, unit=" ms")
+    work = f"runs with a worker killed that end identical, of {len(kills['rows'])}"
+    yield _at_least(work, len(kills["rows"]), kills["identical"], document, unit="")
 
 
 def _recall(document: Document) -> Iterator[Bar]:

@@ -43,8 +43,8 @@ def main() -> int:
             )  # fmt: skip
             if ended.returncode:
                 chosen.keep.mkdir(exist_ok=True)
-                shutil.copy(Path(name) / "input.parquet", chosen.keep / f"seed-{seed}.parquet")
-                shutil.copy(Path(name) / "command.json", chosen.keep / f"seed-{seed}.json")
+                for file in (*Path(name).glob("input.*"), Path(name) / "command.json"):
+                    shutil.copy(file, chosen.keep / f"seed-{seed}{file.suffix}")
                 failures.append(f"seed {seed}: {(ended.stdout or ended.stderr)[:300]}")
                 print(failures[-1])
             else:

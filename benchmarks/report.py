@@ -13,55 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from bars import bars
+from markdown_parts import graph_title, plot, ratio, table, where
 from measure import RESULTS
 
 README = RESULTS.parent / "README.md"
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
-OWN_PACKAGES = {"python", "seedrank", "numpy", "scipy", "numba", "llvmlite"}
-
 Document = dict[str, Any]
-
-
-def table(header: list[str], rows: list[list[str]], *, column: str = "---:") -> Iterator[str]:
-    """Lines of a Markdown table; all columns but the first are aligned as `column` says."""
-    yield "| " + " | ".join(header) + " |"
-    yield "| --- " + f"| {column} " * (len(header) - 1) + "|"
-    for row in rows:
-        yield "| " + " | ".join(row) + " |"
-
-
-def ratio(value: float) -> str:
-    """A ratio in three digits or whole."""
-    return f"{value:,.0f}x" if value >= 100 else f"{value:.3g}x"
-
-
-def where(document: Document) -> str:
-    """One sentence on when and where it was measured; programs that the section does not run are not named."""
-    machine = document["machine"]
-    versions = ", ".join(
-        f"{name} {number}"
-        for name, number in document["versions"].items()
-        if document["benchmark"].startswith("peers") or name in OWN_PACKAGES
-    )
-    return (
-        f"Measured {document['date'][:10]} at {document['revision']} on {machine['processor']}, "
-        f"{machine['processors_usable']} processors, {machine['memory_gb']} GB, load "
-        f"{machine['load_average_at_the_end'][0]} at the end; {versions}."
-    )
-
-
-def plot(name: str) -> Iterator[str]:
-    """The picture that plot.py drew, if it did."""
-    if (RESULTS / f"{name}.svg").is_file():
-        yield from ("", f"![{name}](results/{name}.svg)")
-
-
-def graph_title(graph: Document) -> str:
-    """A graph's name and size."""
-    kind = "undirected, both ways counted" if graph["undirected"] else "directed"
-    counts = f"{graph['nodes']:,} nodes, {graph['edges']:,} edges ({kind}), {graph['dangling']:,} dangling"
-    return f"**{graph['name']}**: {counts}"
 
 
 def peers(document: Document) -> Iterator[str]:
@@ -330,6 +288,27 @@ def row_groups(document: Document) -> Iterator[str]:
     yield from table(["row groups", "peak of build, MB", "graph store, MB", "ratio", "seconds"], rows)
 
 
+def workers(document: Document) -> Iterator[str]:
+    """Three ways to run a job, the price of a part, and kills."""
+    speed, price, kills = document["speed"], document["price"], document["kills"]
+    stages = ["start_workers", "prepare_workers", "score", "total"]
+    yield from table(
+        [graph_title(speed["graph"]), *(f"{stage}, s" for stage in stages)],
+        [
+            [way, *(f"{timings[stage]:.1f}" if stage in timings else "" for stage in stages)]
+            for way, timings in speed["seconds"].items()
+        ],
+    )
+    yield (
+        f"\nTwo workers score {speed['queries']:,} queries in {speed['parts']} parts {ratio(speed['ratio'])} as fast "
+        f"as one, and {ratio(speed['against_threads'])} as fast as one process with two threads. A part costs "
+        f"{price['overhead_ms']:.0f} ms beside its work. {kills['identical']} of {len(kills['rows'])} runs in which a "
+        "worker was killed at a random moment end with the bytes of an undisturbed run, after "
+        f"{min(row['seconds'] for row in kills['rows']):.0f} to {max(row['seconds'] for row in kills['rows']):.0f} s "
+        f"instead of {kills['seconds_without']['total']:.0f}."
+    )
+
+
 def fuzz(document: Document) -> Iterator[str]:
     """How many inputs ended how."""
     codes = ", ".join(f"{count:,} with {code}" for code, count in document["by_exit_code"].items())
@@ -365,6 +344,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Document], Iterator[str]]]] = {
     "recall": ("Walks, traversals and paths", recall),
     "startup": ("Start-up", startup),
     "memory": ("Peak memory", memory),
+    "workers": ("Workers", workers),
     "row_groups": ("Large and small row groups", row_groups),
     "fuzz": ("Inputs that should not be there", fuzz),
     "kills": ("Runs that are killed", kills),

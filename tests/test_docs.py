@@ -40,6 +40,7 @@ GENERATE: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "generate.py"))
 PAGES: tuple[Path, ...] = GENERATE["PAGES"]
 
 ON_S3 = (ROOT / "docs" / "object_stores.md").read_text(encoding="utf-8").partition("```bash\n")[2].partition("\n```")[0]
+ON_A_CLUSTER = (ROOT / "docs" / "workers.md").read_text(encoding="utf-8").split("```bash\n")[2].partition("\n```")[0]
 
 #: Blocks that are shown and not run, each with its reason.
 NOT_RUN = {
@@ -47,6 +48,7 @@ NOT_RUN = {
     "make test": "would run these tests again",
     "pip install -e .": "installs",
     ON_S3: "needs a bucket; tests/test_storage/test_s3_documented.py runs it on one of its own",
+    ON_A_CLUSTER: "needs hosts; tests/test_jobs/test_scaleout_faults.py runs it on two of its own",
 }
 LANGUAGES = {"bash", "json", "python", "python airflow", "text", "toml", "yaml"}
 FENCE = re.compile(r"^```(?P<language>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)

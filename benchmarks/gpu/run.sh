@@ -6,7 +6,8 @@
 #     benchmarks/gpu/run.sh
 #
 # Takes some minutes: what the probe says, the tests that have a GPU among their backends, NVIDIA's memory and race
-# checks on a small run where compute-sanitizer is on PATH, and the times (benchmarks/results/gpu.json).
+# checks on a small run where compute-sanitizer is on PATH, and the times (benchmarks/results/gpu.json,
+# gpu_recall.json).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 python=.venv/bin/python
@@ -14,12 +15,16 @@ python=.venv/bin/python
 .venv/bin/seedrank info
 $python benchmarks/gpu/compile.py
 $python -m pytest -q -k "gpu or cugraph" tests/test_kernels tests/test_jobs/test_gpu_probe.py \
+    tests/test_jobs/test_gpu_recall.py tests/test_jobs/test_gpu_vectors.py \
     tests/test_jobs/test_cugraph.py tests/test_cugraph_signatures.py
 if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck initcheck synccheck; do
-        PYTHONPATH=tests/cuda_shim compute-sanitizer --tool "$tool" --error-exitcode 9 $python -m scenario
+        for run in scenario recall_scenario; do
+            PYTHONPATH=tests/cuda_shim compute-sanitizer --tool "$tool" --error-exitcode 9 $python -m "$run"
+        done
     done
 else
     echo "compute-sanitizer is not on PATH: no memory and race checks" >&2
 fi
 $python benchmarks/gpu/times.py
+$python benchmarks/gpu/recall_times.py

@@ -114,6 +114,8 @@ class ScoreKeywords(BuildKeywords, total=False):
     precision: Precision
     block_size: int | None
     threads: int | None
+    workers: int | str | None
+    scheduler: str | None
     graph_memory: GraphForm
     timeout_s: float | None
     deadline_s: float | None
@@ -121,4 +123,6 @@ class ScoreKeywords(BuildKeywords, total=False):
     since: str | None
     parts: str | None
     metrics_file: str | None
+    lineage_file: str | None
+    lineage_job: str
     strict: bool

@@ -40,7 +40,7 @@ def test_ranks_that_are_none(fuse: Fuse, rank: Any) -> None:
         ({"hit_rank_column": "rank", "fusion": "weighted"}, "--hit-rank-column is given"),
         ({"fusion_depth": 2, "method": "fuse"}, "--method fuse does not use it"),
         ({"direction": "both", "method": "fuse"}, "--method fuse does not use it"),
-        ({"backend": "cpu", "method": "fuse"}, "--method fuse does not use it"),
+        ({"backend": "cpu", "method": "fuse"}, "--backend cpu does not have --method fuse"),
         ({"preset": "hipporag", "method": "walk"}, "--preset is given"),
         ({"lower_is_better": ["L1"], "fusion": "rrf"}, "--source-normalization minmax"),
     ],

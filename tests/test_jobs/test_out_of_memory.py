@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -192,3 +193,23 @@ def test_case_61_under_a_real_limit_of_the_address_space(tmp_path: Path, backend
     assert final < 64
     runs = [seedrank.open_run(tmp_path / name) for name in ("plain", "run")]
     assert files_of(runs[0]) == files_of(runs[1])
+
+
+def test_blocks_of_a_gpu_are_as_wide_as_the_graph_leaves_room_for(
+    gpu_device: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    cupy = importlib.import_module("cupy")
+    if not cupy.__version__.endswith("fake"):
+        pytest.skip("there is a real GPU here, whose memory nobody chooses")
+    random = np.random.default_rng(1)
+    graph = pa.table({"src": random.integers(0, 2000, 60_000), "dst": random.integers(0, 2000, 60_000)})
+    queries = pa.table({"query_id": range(64), "node_id": range(64)})
+    free, total = cupy.cuda.Device().mem_info
+    # The graph takes some 300 kB, a query some 20 kB.
+    monkeypatch.setenv("FAKE_CUPY_MEMORY", str(total - free + 700_000))
+    options: dict[str, Any] = {"backend": "gpu", "max_iterations": 2, "tolerance": 0.0}
+    run = seedrank.score(graph, queries=queries, out=tmp_path / "run", **options)
+    record = run.manifest.backend
+    assert record is not None
+    assert 10 <= record.block_size <= 25
+    assert "block_halved" not in caplog.text

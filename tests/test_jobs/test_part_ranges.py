@@ -6,8 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +27,6 @@ from seedrank.part_span import PartSpan, parse_part_span, span_of_name
 
 Command = Callable[..., Any]
 
-FAULTY = Path(__file__).parents[1] / "faulty.py"
 EDGES = pa.table({"src": list(range(40)), "dst": [(node * 7 + 1) % 40 for node in range(40)]})
 HITS = pa.table({"query_id": list(range(40)), "node_id": [(node * 3) % 40 for node in range(40)]})
 OPTIONS: dict[str, Any] = {"part_size": 4, "top_k": 5}
@@ -294,30 +291,42 @@ def test_metrics_of_a_range_are_its_own(job: Callable[..., seedrank.Run], tmp_pa
     assert "seedrank_queries_planned 12\n" in text
 
 
-def test_case_68_a_killed_range_goes_on(store: seedrank.GraphStore, whole: seedrank.Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("killed", ["the range", "the command that joins"])
+def test_case_68_kill_9_of_a_range_and_of_the_join(
+    store: seedrank.GraphStore, whole: seedrank.Run, tmp_path: Path, forked_commands: Any, killed: str
+) -> None:
+    """Before every step, or by default some: then the command without --parts gives the bytes of one run."""
     pq.write_table(HITS, tmp_path / "hits.parquet")
-    hits = str(tmp_path / "hits.parquet")
-    command = ["score", str(store.path), "--queries", hits, "--part-size", "4", "--top-k", "5", "--parts", "2:6"]
-    below, log = tmp_path / "rehearsal", tmp_path / "steps"
+    options = ["--queries", str(tmp_path / "hits.parquet"), "--part-size", "4", "--top-k", "5"]
+    range_of = [] if killed == "the command that joins" else ["--parts", "2:6"]
 
-    def run(out: Path, fault: str) -> subprocess.CompletedProcess[bytes]:
-        environment = {**os.environ, "FAULT": fault, "FAULT_BELOW": str(out.parent)}
-        arguments = [sys.executable, str(FAULTY), *command, "--out", str(out)]
-        return subprocess.run(arguments, env=environment, check=False, capture_output=True)
+    def run(below: Path, fault: str) -> int:
+        if not range_of:
+            for parts in ("6:", "1:3"):
+                seedrank.score(store, queries=HITS, out=below / "run", parts=parts, **OPTIONS)
+        command = ["score", str(store.path), *options, *range_of, "--out", str(below / "run")]
+        environment = {"FAULT": fault, "FAULT_BELOW": str(below)}
+        return int(forked_commands.run(command, environment=environment).returncode)
 
-    run(below / "run", f"list:{log}")
-    steps = log.read_text(encoding="utf-8").splitlines()
-    # One part is published and not recorded yet, two are recorded.
-    step = next(i for i, name in enumerate(steps) if name.startswith("rename") and "part-00004" in name)
-    out = tmp_path / "runs" / "run"
-    out.parent.mkdir()
-    assert run(out, f"KILL:{step + 3}").returncode == -signal.SIGKILL
-    seedrank.score(store, queries=HITS, out=out, parts="6:", **OPTIONS)
-    assert recorded(seedrank.score(store, queries=HITS, out=out, parts="2:6", **OPTIONS)) == [2, 3, 4, 5]
-    final = seedrank.score(store, queries=HITS, out=out, **OPTIONS)
-    assert parts_in(out) == parts_in(whole.path)
-    assert names_in(out) == names_in(whole.path)
-    assert final.manifest.state == "finished"
+    assert run(tmp_path / "rehearsal", f"list:{tmp_path / 'steps'}") == 0
+    steps = (tmp_path / "steps").read_text(encoding="utf-8").splitlines()
+    assert "rename run/queries/part-00004.parquet" in steps
+    every, third = range(len(steps)), len(steps) // 3
+    for number in every if "SEEDRANK_TEST_KILLS" in os.environ else every[third::third]:
+        below = tmp_path / f"kill-{number}"
+        assert run(below, f"KILL:{number}") == -signal.SIGKILL, steps[number]
+        if range_of and number % 2:
+            assert recorded(seedrank.score(store, queries=HITS, out=below / "run", parts="2:6", **OPTIONS)) == [
+                2,
+                3,
+                4,
+                5,
+            ]
+        final = seedrank.score(store, queries=HITS, out=below / "run", **OPTIONS)
+        assert recorded(final) == list(range(PARTS)), steps[number]
+        assert parts_in(below / "run") == parts_in(whole.path), steps[number]
+        assert names_in(below / "run") == names_in(whole.path), steps[number]
+        assert [child.name for child in below.iterdir()] == ["run"], steps[number]
 
 
 def test_case_68_every_node_of_a_type_by_range(tmp_path: Path) -> None:

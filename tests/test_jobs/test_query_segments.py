@@ -373,3 +373,20 @@ def test_rows_that_appear_while_hits_are_read_are_refused(tmp_path: Path) -> Non
         table = pa.table({"query_id": more, "node_id": more})
         with pytest.raises(InputDataError, match="rows have been added while they were read"):
             stage_hits(table, HitColumns(), tmp_path, query_ids=known, size=1, wanted=range(2))
+
+
+def test_what_an_earlier_run_has_scored_is_taken_over_by_segment(
+    store: seedrank.GraphStore, segments: Callable[[int], list[int]], tmp_path: Path
+) -> None:
+    rows = hits()
+    pq.write_table(rows, tmp_path / "earlier.parquet")
+    changed = [
+        node if query != "q20" else "n07" for query, node in zip(*rows.select([0, 1]).to_pydict().values(), strict=True)
+    ]
+    pq.write_table(rows.set_column(1, "node_id", pa.array(changed)), tmp_path / "hits.parquet")
+    keywords: dict[str, Any] = {"queries": tmp_path / "hits.parquet", "part_size": 2, "top_k": 5}
+    whole = seedrank.score(store, out=tmp_path / "whole", **keywords)
+    earlier = seedrank.score(store, out=tmp_path / "earlier", **keywords | {"queries": tmp_path / "earlier.parquet"})
+    segments(6)
+    cut = seedrank.score(store, out=tmp_path / "cut", since=str(earlier.path), **keywords)
+    assert parts_of(cut) == parts_of(whole)

@@ -109,7 +109,8 @@ def test_the_options_that_are_not_in_the_key() -> None:
     columns = {name for name in ScoreOptions.model_fields if name.endswith("_column")}
     graph = {"duplicate_edges", "null_weight", "on_bad_rows"}
     how = {"backend", "preset", "block_size", "threads", "memory_limit", "deadline_s", "strict", "resume", "overwrite"}
-    how |= {"metrics_file", "work_dir", "parts", "since", "graph_memory"}
+    how |= {"metrics_file", "work_dir", "workers", "scheduler", "parts", "since", "lineage_file", "lineage_job"}
+    how |= {"graph_memory"}
     assert columns | graph | how == NOT_IN_KEY
 
 

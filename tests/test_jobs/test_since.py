@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import seedrank
-from seedrank.errors import ConfigError, InputDataError
+from seedrank.errors import ConfigError, InputDataError, StorageError
+from seedrank.jobs import taken_over as taken_over_module
 
 GENERATOR = np.random.default_rng(7)
 EDGES = pa.table({"src": GENERATOR.integers(0, 30, 150), "dst": GENERATOR.integers(0, 30, 150)})
@@ -115,6 +116,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "hybrid": {"method": "hybrid", "include_expanded": True},
     "auto": {"method": "auto"},
     "groups": {"group_by": "type"},
+    "fused groups": {"method": "fuse", "group_by": "type"},
     "fallback": {"fallback": "rrf"},
 }
 
@@ -202,6 +204,33 @@ def test_attributes_of_one_query(store: seedrank.GraphStore, tmp_path: Path) -> 
         assert taken_over(store, tmp_path, before, after, method="auto") == unchanged
 
 
+def test_methods_that_begin_or_cease_to_run_change_columns_alone(store: seedrank.GraphStore, tmp_path: Path) -> None:
+    def named(method: str) -> dict[str, Any]:
+        return {"queries": HITS, "query_info": pa.table({"query_id": ["q01"], "method": [method]})}
+
+    assert taken_over(store, tmp_path, named("ppr"), named("bfs"), method="auto") == 19  # bfs brings columns,
+    assert taken_over(store, tmp_path, named("bfs"), named("ppr"), method="auto") == 19  # and takes them away
+
+
+def test_a_run_that_is_replaced_while_it_is_read(
+    store: seedrank.GraphStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = seedrank.score(store, queries=HITS, out=tmp_path / "earlier", **OPTIONS)
+    others = seedrank.score(store, queries=with_value("weight", 0, 0.5), out=tmp_path / "others", **OPTIONS)
+    opened = taken_over_module.open_earlier
+
+    def replaced(*arguments: Any, **keywords: Any) -> Any:
+        found = opened(*arguments, **keywords)
+        for table in ("candidates", "queries"):
+            file = f"{table}/part-00000.parquet"
+            (earlier.path / file).write_bytes((others.path / file).read_bytes())
+        return found
+
+    monkeypatch.setattr("seedrank.jobs.score_job.open_earlier", replaced)
+    with pytest.raises(StorageError, match="replaced while it was read"):
+        seedrank.score(store, queries=HITS, out=tmp_path / "run", since=str(earlier.path), **OPTIONS)
+
+
 def test_vectors_of_one_query_and_of_nodes(store: seedrank.GraphStore, tmp_path: Path) -> None:
     ids, rows = VECTORS["query_vectors"]
     turned = rows.copy()
@@ -272,7 +301,7 @@ def test_queries_that_are_held_in_segments(
 ) -> None:
     pq.write_table(with_value("weight", 10, 0.987), tmp_path / "hits.parquet")
     whole = seedrank.score(store, queries=tmp_path / "hits.parquet", out=tmp_path / "whole", **OPTIONS)
-    monkeypatch.setattr("seedrank.jobs.query_segments.SEGMENT_QUERIES", 6)
+    monkeypatch.setattr("seedrank.jobs.segment_size.SEGMENT_QUERIES", 6)
     command = {"queries": tmp_path / "hits.parquet", "out": tmp_path / "run", "since": str(monday), **OPTIONS}
     run = seedrank.score(store, **command)
     assert bytes_of(run) == bytes_of(whole)

@@ -122,3 +122,22 @@ def test_a_writer_whose_lock_was_removed_stops(objects: ObjectFolder) -> None:
 def test_the_lock_of_a_range_is_that_of_its_writer(objects: ObjectFolder) -> None:
     with leased(objects, key="_ranges/parts-00000-00001.lock") as lease:
         assert json.loads(objects.read(lease.key) or b"")["holder"] == lease.holder
+
+
+def test_ranges_on_s3_have_the_bytes_of_a_local_run(s3: Any, inputs: Path, tmp_path: Path) -> None:
+    """With the permissions of one prefix, and a command line for each range."""
+    store = seedrank.build(inputs / "edges.parquet", out=tmp_path / "graph")
+    keywords: dict[str, Any] = {"queries": inputs / "hits.parquet", "part_size": 5, "work_dir": str(tmp_path / "work")}
+    local = seedrank.score(store, out=tmp_path / "run", **keywords)
+    out = s3.url("nightly/run")
+    for parts in ("2:", "0:2"):
+        seedrank.score(store, out=out, parts=parts, **keywords)
+    assert seedrank.score(store, out=out, parts="0:2", **keywords).already_done
+    seedrank.score(store, out=out, **keywords)
+    found = s3.content("nightly/run")
+    assert found.keys() == {"run.json", "_SUCCESS"} | {
+        f"{table}/part-0000{part}.parquet" for table in ("candidates", "queries") for part in range(4)
+    }
+    for name, content in found.items():
+        if name.endswith(".parquet"):
+            assert content == (local.path / name).read_bytes(), name

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from seedrank.config.model import OptionModel
 from seedrank.config.names import BackendName, GraphForm, Precision, Resume, option
@@ -28,7 +28,23 @@ class RunOptions(OptionModel):
         "memory allows.",
     )
     threads: Annotated[int | None, option("Run")] = Field(
-        None, ge=1, le=4096, description="Threads of the cpu backend; by default one per processor. Changes no result."
+        None,
+        ge=1,
+        le=4096,
+        description="Threads of the cpu backend; by default one per processor, shared out among --workers. Changes "
+        "no result.",
+    )
+    workers: Annotated[str | None, option("Run", "N|gpu")] = Field(
+        None,
+        pattern=r"^([1-9][0-9]{0,3}|gpu)$",
+        description="Score parts in so many processes of this machine, or in one for every GPU (gpu); by default in "
+        "the one that runs the command. Changes no result.",
+    )
+    scheduler: Annotated[str | None, option("Run", "tcp://HOST:PORT")] = Field(
+        None,
+        pattern=r"^(tcp|tls|ucx|ws|wss)://[^\s/]+$",
+        description="Score parts on the workers of this Dask scheduler, which see all inputs and --out under the same "
+        "names. Changes no result.",
     )
     graph_memory: Annotated[GraphForm, option("Run")] = Field(
         "auto",
@@ -60,9 +76,40 @@ class RunOptions(OptionModel):
         None,
         description="File for metrics in the text format of Prometheus, rewritten after every part.",
     )
+    lineage_file: Annotated[str | None, option("Run", "path")] = Field(
+        None,
+        description="File to which events of OpenLineage are added, one line of JSON each, when the run begins and "
+        "ends.",
+    )
+    lineage_job: Annotated[str, option("Run")] = Field(
+        "seedrank-score",
+        min_length=1,
+        description="Name of the job in these events, the same every night; the namespace is that of the variable "
+        "OPENLINEAGE_NAMESPACE.",
+    )
     strict: Annotated[bool, option("Run")] = Field(
         False, description="Exit with 6 when any query ends with a status other than ok."
     )
+
+    @field_validator("workers", mode="before")
+    @classmethod
+    def _a_number_of_workers(cls, value: Any) -> Any:
+        return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+    @model_validator(mode="after")
+    def _one_kind_of_workers(self) -> RunOptions:
+        if self.workers is not None and self.scheduler is not None:
+            msg = "--workers starts processes here, --scheduler uses those that are there, and both are given: drop one"
+        elif self.workers == "gpu" and self.backend not in ("auto", "gpu", "cugraph"):
+            msg = f"--workers gpu is given with --backend {self.backend}: drop one of the two"
+        else:
+            return self
+        raise ValueError(msg)
+
+    @property
+    def scales_out(self) -> bool:
+        """Whether parts are scored in other processes."""
+        return self.workers is not None or self.scheduler is not None
 
     @field_validator("parts")
     @classmethod

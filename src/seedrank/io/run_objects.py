@@ -32,13 +32,13 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.io.lease import LOCK_KEY, Lease
 from seedrank.io.objects import ObjectFolder
 from seedrank.io.part_files import RANGES_FOLDER, file_damage, files_of, part_name
+from seedrank.io.part_writers import FOLDERS, ObjectParts
 from seedrank.io.records import PartRecord, RunManifest, StoredFile
 from seedrank.io.runfolder import MANIFEST_FILE, SUCCESS_FILE, not_a_run
 
 log = logging.getLogger(__name__)
 
-_FOLDERS = ("candidates", "queries")
-_OWN = frozenset({MANIFEST_FILE, SUCCESS_FILE, LOCK_KEY, RANGES_FOLDER, *_FOLDERS})
+_OWN = frozenset({MANIFEST_FILE, SUCCESS_FILE, LOCK_KEY, RANGES_FOLDER, *FOLDERS})
 
 
 class RunObjects:
@@ -114,20 +114,57 @@ class RunObjects:
 
     def write_part(self, part: int, *, candidates: pa.Table, queries: pa.Table) -> tuple[StoredFile, StoredFile]:
         """Put both files of a part, the candidates first; returns what identifies their content."""
-        files = [self._own / "staged" / f"{folder}-{part_name(part)}" for folder in _FOLDERS]
+        files = [self._own / "staged" / f"{folder}-{part_name(part)}" for folder in FOLDERS]
         try:
             written = [write_table(file, table) for file, table in zip(files, (candidates, queries), strict=True)]
         except StorageError:
             self._lease.check()  # whoever has taken the prefix over has cleared this folder: that is the news
             raise
         self._lease.check()
-        for folder, file in zip(_FOLDERS, files, strict=True):
+        for folder, file in zip(FOLDERS, files, strict=True):
             key = f"{folder}/{part_name(part)}"
             self._unrecorded.add(key)
             self._marks[key] = self.objects.upload(key, file)
             with storage_errors(f"removing {file}"):
                 file.unlink()
         return written[0], written[1]
+
+    def writer_elsewhere(self) -> ObjectParts:
+        """Return what puts parts of this run in other processes; it stops where the lease does.
+
+        Raises
+        ------
+        ConfigError
+            Other processes cannot reach this storage.
+        """
+        if self.objects.url.startswith("memory:"):
+            raise ConfigError(
+                f"--out {self.name} is in the memory of this process, where workers cannot write",
+                expected="a folder or an object store that workers reach",
+                fix="choose another --out, or drop --workers and --scheduler",
+            )
+        assert self.url is not None
+        return ObjectParts(self.url, self._lease.holder, self._lease.key)
+
+    def adopt_part(self, part: int) -> None:
+        """Take a part that another process put; what is there now has to be there in the end.
+
+        Raises
+        ------
+        StorageError
+            It is not there.
+        """
+        for folder in FOLDERS:
+            key = f"{folder}/{part_name(part)}"
+            mark = self.objects.mark(key)
+            if mark is None:
+                raise StorageError(
+                    f"{self.name}/{key} is not there, although a worker has put it",
+                    expected="one storage, seen by all workers under the same URL",
+                    fix="compare the endpoint and the credentials of this process and of the workers",
+                )
+            self._unrecorded.add(key)
+            self._marks[key] = mark
 
     def damage(self, record: PartRecord) -> str:
         """Say what is wrong with the files of a part, which are fetched completely; "" if they are what was written."""

@@ -9,6 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from seedrank.io.graphstore import GraphStore
+from seedrank.io.part_writers import SharedWriter
 from seedrank.io.records import PartRecord, RunManifest, StoredFile
 
 
@@ -54,6 +55,12 @@ class RunStore(Protocol):
 
     def write_part(self, part: int, *, candidates: pa.Table, queries: pa.Table) -> tuple[StoredFile, StoredFile]:
         """Write both files of a part; returns what identifies their content."""
+
+    def writer_elsewhere(self) -> SharedWriter:
+        """Return what writes parts of this run in other processes; it ends with the run."""
+
+    def adopt_part(self, part: int) -> None:
+        """Take a part that another process wrote."""
 
     def damage(self, record: PartRecord) -> str:
         """Say what is wrong with the files of a part; "" if they are what was written."""

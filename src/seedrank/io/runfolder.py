@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 import pyarrow as pa
 from pydantic import ValidationError
 
 from seedrank.errors import ConfigError, InputDataError
-from seedrank.io.candidates import write_table
 from seedrank.io.files import (
     aside,
     publish,
@@ -34,6 +34,7 @@ from seedrank.io.files import (
 )
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.part_files import RANGES_FOLDER, file_damage, files_of, part_name
+from seedrank.io.part_writers import FolderParts
 from seedrank.io.records import PartRecord, RunManifest, StoredFile
 
 MANIFEST_FILE = "run.json"
@@ -104,14 +105,17 @@ class RunFolder:
 
         Returns what identifies the content of the two files.
         """
-        name = part_name(part)
-        written = []
-        for folder, table in ((self.candidates, candidates), (self.queries, queries)):
-            staged = self.staging / f"{folder.name}-{name}"
-            written.append(write_table(staged, table))
-            with storage_errors(f"publishing {folder / name}"):
-                publish(staged, folder / name)
-        return written[0], written[1]
+        return FolderParts(self.path, self.staging, alone=True).write_part(part, candidates=candidates, queries=queries)
+
+    def writer_elsewhere(self) -> FolderParts:
+        """Return what writes parts of this run in other processes; none is published after `remove_staging`."""
+        staging = self.staging / uuid4().hex
+        with storage_errors(f"making {staging}"):
+            staging.mkdir(parents=True)
+        return FolderParts(self.path.absolute(), staging.absolute(), alone=False)
+
+    def adopt_part(self, part: int) -> None:
+        """Take a part that another process wrote: it is where it has to be."""
 
     def damage(self, record: PartRecord) -> str:
         """Say what is wrong with the files of a part, which are read completely; "" if they are what was written."""

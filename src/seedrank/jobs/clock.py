@@ -40,6 +40,15 @@ class Clock:
         self._deadline = None if deadline_s is None else time.monotonic() + deadline_s
         self._cancel = cancel
 
+    def restart(self, deadline_s: float | None) -> None:
+        """Count the time of the job anew: so many seconds are left from now on; None for no limit."""
+        self._deadline = None if deadline_s is None else time.monotonic() + deadline_s
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are left to the job, at least 0; None for no limit."""
+        return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+
     @property
     def limited(self) -> bool:
         """Whether there is a time limit."""

@@ -13,11 +13,13 @@ from seedrank.io.records import BackendRecord
 from seedrank.io.run_store import RunStore
 from seedrank.jobs.blocks import BlockWidth
 from seedrank.jobs.clock import Clock
+from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.methods import start_method
-from seedrank.jobs.part_scorer import FinishedPart, PartRange, PartScorer, ScoredPart
+from seedrank.jobs.part_scorer import FinishedPart, PartRange, PartScorer, ScoredPart, without_unchanged
 from seedrank.jobs.pipeline import Background
 from seedrank.jobs.progress import Reporter, Stopwatch
 from seedrank.jobs.query_segments import QuerySegments
+from seedrank.jobs.scaleout_logs import load_quietly
 from seedrank.jobs.taken_over import EarlierResults
 
 
@@ -27,11 +29,13 @@ class JobParts(NamedTuple):
     Attributes
     ----------
     folder : where parts are written.
+    inputs : what the queries are read from.
     options : those of the run; a run that goes on has the backend that it began with.
     stopwatch, clock : of the job.
     """
 
     folder: RunStore
+    inputs: JobInputs
     options: ScoreOptions
     stopwatch: Stopwatch
     clock: Clock
@@ -102,5 +106,15 @@ class InProcess:
         with Background() as background:
             for wanted in ranges:
                 scorer = self._scorer = self._scorer.on(*self._queries.holding(wanted.first))
-                part = scorer.without_unchanged(wanted, earlier)
+                part = without_unchanged(wanted, earlier, query_set=scorer.query_set, first_query=scorer.first_query)
                 background.start(partial(write, scorer, scorer.score(part, reporter)))
+
+
+def make_engine(options: ScoreOptions) -> Engine:
+    """Return the engine that the options ask for; Dask is loaded where it is needed."""
+    if not options.scales_out:
+        return InProcess()
+    load_quietly()
+    from seedrank.jobs.scaleout import DaskEngine  # noqa: PLC0415  # heavy
+
+    return DaskEngine()

@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
+from seedrank.io.matrix import is_pair
+
 #: What messages call every input.
 DESCRIPTIONS = {
     "graph": "the graph",
@@ -43,3 +47,18 @@ class JobInputs:
     def by_description(self) -> Mapping[str, Any]:
         """Return every input by what messages call it."""
         return {description: getattr(self, name) for name, description in DESCRIPTIONS.items()}
+
+
+def held_in_memory(inputs: JobInputs) -> JobInputs:
+    """Return the same inputs with streams that can be read only once as tables that can be read again."""
+    return JobInputs(
+        graph=inputs.graph, nodes=inputs.nodes, **{name: _held(getattr(inputs, name)) for name in QUERY_INPUTS}
+    )
+
+
+def _held(source: Any) -> Any:
+    if isinstance(source, (list, tuple)) and not is_pair(source):
+        return [_held(entry) for entry in source]
+    if isinstance(source, pa.Table) or not hasattr(source, "__arrow_c_stream__"):
+        return source
+    return pa.RecordBatchReader.from_stream(source).read_all()

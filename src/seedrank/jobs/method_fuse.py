@@ -18,7 +18,7 @@ from seedrank.jobs.outcome import Outcome, Requirements
 from seedrank.jobs.prepare import planned_blocks
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet
-from seedrank.kernels.backends import BackendDecision
+from seedrank.jobs.vector_hits import hits_decision
 
 #: Queries of a block: enough for arrays to pay, few enough for a bar that moves.
 WIDEST_BLOCK = 1024
@@ -30,7 +30,7 @@ HITS_OF_A_QUERY = 300
 def fuse_requirements(options: ScoreOptions, nodes: int) -> Requirements:
     """Say who would compute, and what a query of a block takes; the graph has no part in it."""
     return Requirements(
-        decision=BackendDecision("numpy", options.backend, "fusion has this backend only"),
+        decision=hits_decision(options),
         bytes_per_query=HIT_BYTES * HITS_OF_A_QUERY,
         stored_columns=lambda width: width,
         widest=WIDEST_BLOCK,

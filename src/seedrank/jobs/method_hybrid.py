@@ -22,7 +22,6 @@ from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet
 from seedrank.kernels.adjacency import Adjacency
 from seedrank.kernels.arrays import Float64Array, Int32Array, Int64Array
-from seedrank.kernels.backends import BackendDecision
 from seedrank.kernels.hybrid import hybrid
 from seedrank.kernels.recall_graph import RecallGraph
 from seedrank.kernels.runs import offsets_of
@@ -44,11 +43,7 @@ def hybrid_requirements(options: ScoreOptions, nodes: int) -> Requirements:
     """Say who would compute, and what a query of a block takes on a graph of so many nodes."""
     around = min(nodes, NODES_OF_A_QUERY) if hybrid_depth(options) else 0
     hits = fuse_requirements(options, nodes)
-    return replace(
-        hits,
-        decision=BackendDecision("numpy", options.backend, f"{options.method} has this backend only"),
-        bytes_per_query=hits.bytes_per_query + NODE_BYTES * around,
-    )
+    return replace(hits, bytes_per_query=hits.bytes_per_query + NODE_BYTES * around)
 
 
 def start_hybrid(

@@ -110,6 +110,8 @@ def start_ppr(
             backend.load(resident, precision=options.precision, order=np.asarray(store.order))
     with stopwatch.stage("transition"):
         graph = followed_graph(store, options) if options.paths or options.max_hops is not None else None
+    # Of the memory of a device, what the graph left.
+    needs = replace(needs, widest=backend.widest_block(transition.nodes, options.precision))
     budget = memory.left_for_blocks(memory_budget(options.memory_limit), given=options.memory_limit is not None)
     query_set = queries()
     with stopwatch.stage("load_backend"):

@@ -65,14 +65,11 @@ class MethodEntry:
 
 
 _GRAPH = frozenset(
-    {"direction", "edge_type", "type_weight", "paths", "timeout_s", "backend", "fusion_depth", "fallback"}
-    | {"seed_node_type"}
+    {"direction", "edge_type", "type_weight", "paths", "timeout_s", "fusion_depth", "fallback"} | {"seed_node_type"}
 )
 _BUDGET = frozenset({"max_visited_nodes", "max_visited_edges"})
 #: Options that change no number of the result, or go into another one.
-_NO_FACTS = frozenset(
-    {"damping", "preset", "paths", "timeout_s", "backend", "graph_memory", "hit_retriever_weight_column"}
-)
+_NO_FACTS = frozenset({"damping", "preset", "paths", "timeout_s", "graph_memory", "hit_retriever_weight_column"})
 #: Options that only a graph can answer, whatever the method.
 _OF_GRAPHS = ("exclude_neighbors", "fallback_node_column")
 
@@ -125,7 +122,7 @@ _ALONE: Mapping[Method, MethodEntry] = {
         needs_graph=False,
         options=frozenset(),
         candidate_columns=frozenset(),
-        backends=(),
+        backends=("gpu",),
         requirements=fuse_requirements,
         start=start_fuse,
     ),
@@ -134,7 +131,7 @@ _ALONE: Mapping[Method, MethodEntry] = {
         needs_graph=False,
         options=frozenset({"hit_retriever_weight_column", "source_role"}),
         candidate_columns=frozenset(),
-        backends=(),
+        backends=("gpu",),
         requirements=hybrid_requirements,
         start=start_hybrid,
     ),
@@ -146,7 +143,7 @@ _ALONE: Mapping[Method, MethodEntry] = {
         options=frozenset({"hit_retriever_weight_column", "source_role", "direction", "edge_type", "type_weight"})
         | {"expand_depth", "include_expanded", "edge_bonus", "centrality_bonus"},
         candidate_columns=frozenset(),
-        backends=(),
+        backends=("gpu",),
         requirements=hybrid_requirements,
         start=start_hybrid,
     ),

@@ -31,8 +31,8 @@ INTERVAL_S = 10.0
 _SUCCESS = "seedrank_last_success_timestamp_seconds"
 
 
-def check_metrics_file(path: str | None, out: str | os.PathLike[str]) -> None:
-    """Refuse a metrics file inside the run folder, which holds nothing but the run; nothing is touched.
+def check_file_apart(option: str, path: str | None, out: str | os.PathLike[str]) -> None:
+    """Refuse a file of an option inside the run folder, which holds nothing but the run; nothing is touched.
 
     Raises
     ------
@@ -42,9 +42,9 @@ def check_metrics_file(path: str | None, out: str | os.PathLike[str]) -> None:
     folder = local_path(out)
     if path is not None and folder is not None and Path(path).resolve().is_relative_to(folder.resolve()):
         raise ConfigError(
-            f"--metrics-file {path} is inside --out {out}",
+            f"{option} {path} is inside --out {out}",
             expected="a file elsewhere, such as the folder that node_exporter collects",
-            fix="choose another --metrics-file",
+            fix=f"choose another {option}",
         )
 
 

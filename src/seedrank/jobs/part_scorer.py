@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
-
-import pyarrow as pa
+from typing import NamedTuple
 
 from seedrank.config import ScoreOptions
-from seedrank.io.records import PartRecord, StoredFile
+from seedrank.io.part_writers import PartWriter
+from seedrank.io.records import PartRecord
 from seedrank.jobs.blocks import BlockWidth, ScoredBlock, score_blocks
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.outcome import Runner
-from seedrank.jobs.parts import AssembledPart, assemble_part
+from seedrank.jobs.parts import assemble_part
 from seedrank.jobs.progress import Reporter, Stopwatch
 from seedrank.jobs.query_set import QuerySet
 from seedrank.jobs.taken_over import EarlierResults, TakenPlaces, TakenRows
@@ -44,11 +43,20 @@ class FinishedPart(NamedTuple):
     block_size: int
 
 
-class PartWriter(Protocol):
-    """Where the files of parts go; every `seedrank.io.run_store.RunStore` is one."""
+def without_unchanged(
+    wanted: PartRange, earlier: EarlierResults | None, *, query_set: QuerySet, first_query: int
+) -> PartRange:
+    """Return a part with the places of those queries that an earlier run has, if there is one.
 
-    def write_part(self, part: int, *, candidates: pa.Table, queries: pa.Table) -> tuple[StoredFile, StoredFile]:
-        """Write both files of a part; returns what identifies their content."""
+    Parameters
+    ----------
+    wanted, earlier : the part, and the earlier run.
+    query_set, first_query : see `write_part`.
+    """
+    if earlier is None:
+        return wanted
+    hashes = query_set.input_hashes[wanted.first - first_query : wanted.last - first_query]
+    return wanted._replace(taken=earlier.places(hashes))
 
 
 @dataclass(frozen=True)
@@ -75,13 +83,6 @@ class PartScorer:
         if query_set is self.query_set and first_query == self.first_query:
             return self
         return replace(self, query_set=query_set, runner=self.runner.on(query_set), first_query=first_query)
-
-    def without_unchanged(self, wanted: PartRange, earlier: EarlierResults | None) -> PartRange:
-        """Return a part with the places of those queries that an earlier run has, if there is one."""
-        if earlier is None:
-            return wanted
-        hashes = self.query_set.input_hashes[wanted.first - self.first_query : wanted.last - self.first_query]
-        return wanted._replace(taken=earlier.places(hashes))
 
     def score(self, wanted: PartRange, reporter: Reporter) -> ScoredPart:
         """Score the queries of a part.
@@ -120,26 +121,38 @@ class PartScorer:
         StorageError
             They cannot be written.
         """
-        wanted = scored.range
         with self.stopwatch.stage("write"):
-            tables = assemble_part(
-                wanted.first - self.first_query,
-                wanted.last - self.first_query,
-                scored.blocks,
-                query_set=self.query_set,
-                options=self.options,
-                taken=scored.taken,
+            record = write_part(
+                scored, writer, query_set=self.query_set, first_query=self.first_query, options=self.options
             )
-            files = writer.write_part(wanted.part, candidates=tables.candidates, queries=tables.queries)
-        seconds = time.perf_counter() - scored.begun
-        return FinishedPart(part_record(wanted, tables, files, seconds=seconds), self.width.queries)
+        return FinishedPart(record, self.width.queries)
 
 
-def part_record(
-    wanted: PartRange, tables: AssembledPart, files: tuple[StoredFile, StoredFile], *, seconds: float
+def write_part(
+    scored: ScoredPart, writer: PartWriter, *, query_set: QuerySet, first_query: int, options: ScoreOptions
 ) -> PartRecord:
-    """Return what ``run.json`` says of a part whose tables were written to these files."""
-    candidates_file, queries_file = files
+    """Write both tables of a part, and return what ``run.json`` says of it.
+
+    Parameters
+    ----------
+    scored, writer, options : the part, where it goes, and the options of the job.
+    query_set, first_query : queries that its own are among, and the position of their first one among all of the job.
+
+    Raises
+    ------
+    StorageError
+        They cannot be written.
+    """
+    wanted = scored.range
+    tables = assemble_part(
+        wanted.first - first_query,
+        wanted.last - first_query,
+        scored.blocks,
+        query_set=query_set,
+        options=options,
+        taken=scored.taken,
+    )
+    candidates_file, queries_file = writer.write_part(wanted.part, candidates=tables.candidates, queries=tables.queries)
     return PartRecord(
         part=wanted.part,
         first_query=wanted.first,
@@ -156,5 +169,5 @@ def part_record(
         largest_error_bound=tables.largest_error_bound,
         errors=tables.errors,
         taken_over=tables.taken_over,
-        seconds=round(seconds, 4),
+        seconds=round(time.perf_counter() - scored.begun, 4),
     )

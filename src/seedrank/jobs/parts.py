@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seedrank.config import ScoreOptions
+from seedrank.errors import StorageError
 from seedrank.io.candidates import candidates_schema, component_column, queries_schema
 from seedrank.jobs.blocks import ScoredBlock
 from seedrank.jobs.methods import candidate_columns, component_names, methods_that_run, score_meaning, table_facts
@@ -91,6 +92,13 @@ def _with_taken(
     everyone = np.arange(queries.num_rows) // several
     others = ~np.isin(everyone, taken.queries)
     of_taken = np.repeat(taken.queries, several)
+    same = queries["input_hash"].filter(pa.array(~others)).equals(taken.table["input_hash"])
+    if not same or pc.sum(taken.table["candidates"]).as_py() != taken.candidates.num_rows:
+        raise StorageError(
+            "the run of --since was replaced while it was read",
+            expected="a run that stays as it is until this one has ended",
+            fix="run the same command again",
+        )
     owners = np.repeat(of_taken, np.asarray(taken.table["candidates"]))
     return (
         splice(queries.filter(pa.array(others)), taken.table, everyone[others], of_taken),

@@ -33,7 +33,10 @@ from seedrank.keywords import ScoreKeywords
 #: What the query is called that is given no id.
 QUERY_ID = "query"
 #: Options of a job and its run folder, which a query in process has not.
-_OF_A_JOB = ("all_nodes", "part_size", "deadline_s", "resume", "strict", "overwrite", "parts", "since", "metrics_file")
+_OF_A_JOB = (
+    *("all_nodes", "part_size", "deadline_s", "resume", "strict", "overwrite"),
+    *("parts", "since", "metrics_file", "lineage_file", "lineage_job"),
+)
 
 
 class Ranker:

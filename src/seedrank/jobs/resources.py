@@ -7,6 +7,7 @@ import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,10 +18,23 @@ _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 _OWN_GROUPS = Path("/proc/self/cgroup")
 
 
+#: How many processes of this kind share the memory of the machine.
+_sharing: ContextVar[int] = ContextVar("sharing", default=1)
+
+
+@contextmanager
+def shared_memory(processes: int) -> Iterator[None]:
+    """Let `available_memory` say what is this process's share, among so many that do the same."""
+    token = _sharing.set(processes)
+    try:
+        yield
+    finally:
+        _sharing.reset(token)
+
+
 def available_memory() -> int:
     """Bytes that can still be allocated: the least of free memory, the control group's rest and the address space."""
-    limits = [_free_memory()]
-    limits += _control_group_rest()
+    limits = [rest // _sharing.get() for rest in (_free_memory(), *_control_group_rest())]
     address_space = available_address_space()
     if address_space is not None:
         limits.append(address_space)

@@ -13,11 +13,12 @@ from seedrank.config import ScoreOptions, make_options
 from seedrank.errors import InterruptedRunError, SeedrankError, Terminated
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.destination import destination
-from seedrank.jobs.engine import InProcess
-from seedrank.jobs.inputs import JobInputs
+from seedrank.jobs.engine import make_engine
+from seedrank.jobs.inputs import JobInputs, held_in_memory
+from seedrank.jobs.lineage import LineageFile
 from seedrank.jobs.manifest import Origin
 from seedrank.jobs.methods import check_method_options
-from seedrank.jobs.metrics import check_metrics_file
+from seedrank.jobs.metrics import check_file_apart
 from seedrank.jobs.part_ranges import check_graph_of_range, check_range_options
 from seedrank.jobs.prepare import check_run_output
 from seedrank.jobs.progress import Reporter, Silent
@@ -126,21 +127,30 @@ def run_score(
     store = store_of(inputs.graph, work_dir=options.work_dir)
     check_graph_of_range(inputs.graph, options, built=store is not None or inputs.graph is None)
     inputs = inputs if store is None else replace(inputs, graph=store)
+    if options.scales_out:
+        inputs = held_in_memory(inputs)
     clock = Clock(timeout_s=options.timeout_s, deadline_s=options.deadline_s, cancel=cancel)
-    check_metrics_file(options.metrics_file, out)
-    with destination(out, options) as (folder, earlier), limited_threads(options.threads), InProcess() as engine:
+    check_file_apart("--metrics-file", options.metrics_file, out)
+    check_file_apart("--lineage-file", options.lineage_file, out)
+    with destination(out, options) as (folder, earlier), limited_threads(options.threads):
+        engine = make_engine(options)
         job = ScoreJob(folder, earlier, options, origins, reporter or Silent(), clock, engine, run_id)
-        try:
-            job.prepare(inputs)
-            folder.discard_replaced()
-            job.score_missing()
-        except BaseException as error:
-            # The original error is what counts: a folder that cannot be written any more must not hide it.
-            interrupted = isinstance(error, (KeyboardInterrupt, Terminated, InterruptedRunError))
-            with suppress(SeedrankError):
-                job.give_up(
-                    "interrupted" if interrupted else "failed",
-                    error=str(error) if isinstance(error, SeedrankError) else repr(error),
-                )
-            raise
-        return job.finish()
+        lineage = LineageFile(options.lineage_file, job=options.lineage_job, run_id=job.run_id, inputs=inputs, out=out)
+        with lineage.watching():
+            try:
+                with engine:
+                    job.prepare(inputs)
+                    folder.discard_replaced()
+                    job.score_missing()
+            except BaseException as error:
+                # The original error is what counts: a folder that cannot be written any more must not hide it.
+                interrupted = isinstance(error, (KeyboardInterrupt, Terminated, InterruptedRunError))
+                with suppress(SeedrankError):
+                    job.give_up(
+                        "interrupted" if interrupted else "failed",
+                        error=str(error) if isinstance(error, SeedrankError) else repr(error),
+                    )
+                raise
+            run = job.finish()
+        lineage.complete(run)
+        return run

@@ -6,6 +6,7 @@ import logging
 from bisect import insort
 from collections.abc import Callable, Mapping
 from typing import Literal
+from uuid import uuid4
 
 from seedrank.config import ScoreOptions
 from seedrank.errors import IncompleteRunError
@@ -52,7 +53,8 @@ class ScoreJob:
         self.clock = clock
         self.engine = engine
         self.stopwatch = Stopwatch()
-        self.manifest = new_manifest(options, origins, run_id=run_id)
+        self.run_id = run_id or uuid4().hex
+        self.manifest = new_manifest(options, origins, run_id=self.run_id)
         self.metrics = MetricsFile(options.metrics_file)
         self.reporter = MeteredReporter(reporter, self.metrics, self.manifest)
         #: Whether the folder is this run's. One that goes on leaves it alone until it is known to be the same run.
@@ -62,6 +64,7 @@ class ScoreJob:
         if self.begun:
             folder.write_manifest(self.manifest)
 
+    inputs: JobInputs
     store: GraphStore
     queries: QuerySegments
     #: The numbers of the parts that this run is about, in order, and of those that are not there yet.
@@ -72,7 +75,7 @@ class ScoreJob:
 
     def prepare(self, inputs: JobInputs) -> None:
         """Everything before the first block."""
-        watch = self.stopwatch
+        watch, self.inputs = self.stopwatch, inputs
         self.metrics.write(self.manifest)
         self.store, built = open_graph(
             inputs,
@@ -138,7 +141,7 @@ class ScoreJob:
 
     def _start(self, queries: Callable[[], QuerySegments]) -> None:
         """Make the method ready; a run that goes on keeps the backend that ``auto`` chose when it began."""
-        job = JobParts(self.folder, self.options, self.stopwatch, self.clock)
+        job = JobParts(self.folder, self.inputs, self.options, self.stopwatch, self.clock)
         backend = self.engine.start(job, self.store, queries)
         if self.earlier and self.manifest.options["backend"].value == "auto":
             backend = backend.model_copy(update={"requested": "auto", "reason": "the run began with it"})

@@ -59,6 +59,14 @@ class TakenPlaces(NamedTuple):
     files: tuple[TakenFile, ...]
     several: int
 
+    def absolute(self) -> TakenPlaces:
+        """Return the same for a process with another working directory."""
+        files = tuple(
+            file._replace(queries_file=_absolute(file.queries_file), candidates_file=_absolute(file.candidates_file))
+            for file in self.files
+        )
+        return self._replace(files=files)
+
     def read(self) -> TakenRows:
         """Read the rows."""
         tables = [
@@ -175,6 +183,10 @@ def open_earlier(since: str, wanted: RunManifest, *, several: int) -> EarlierRes
     return found
 
 
+def _absolute(file: Path | InputFile) -> Path | InputFile:
+    return file.absolute() if isinstance(file, Path) else file
+
+
 def splice(
     fresh: pa.Table, taken: pa.Table, of_fresh: npt.NDArray[np.int64], of_taken: npt.NDArray[np.int64]
 ) -> pa.Table:
@@ -182,24 +194,33 @@ def splice(
 
     Parameters
     ----------
-    fresh, taken : tables of the same columns; the metadata of the first one stays.
+    fresh, taken : tables; the schema of the first one stays.
     of_fresh, of_taken : int64, query of each row, ascending; both may have no query in common.
 
     Raises
     ------
     InputDataError
-        The columns differ.
+        The taken rows have values in other columns, or of another type.
     """
-    if not fresh.schema.equals(taken.schema):
+    taken = _conformed(taken, fresh.schema)
+    order = np.argsort(np.concatenate((of_fresh, of_taken)), kind="stable")
+    joined = pa.concat_tables([fresh, taken]).combine_chunks()
+    return joined.take(pa.array(order)).combine_chunks()
+
+
+def _conformed(taken: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Bring rows to the columns of this run: where a planner chooses methods, those depend on which ones run at all."""
+    lost = [name for name in taken.schema.names if name not in schema.names and taken[name].null_count < len(taken)]
+    types = {field.name: field.type for field in taken.schema}
+    lost += [field.name for field in schema if types.get(field.name, field.type) != field.type]
+    if lost:
         raise InputDataError(
-            f"--since: the columns of the earlier run ({', '.join(taken.schema.names)}) are not those of this one "
-            f"({', '.join(fresh.schema.names)}), or of another type",
+            f"--since: the earlier run has values in a column {lost[0]!r} that this one lacks, or of another type",
             expected="results that can be put beside each other",
             fix="leave --since out",
         )
-    order = np.argsort(np.concatenate((of_fresh, of_taken)), kind="stable")
-    joined = pa.concat_tables([fresh, taken.replace_schema_metadata(fresh.schema.metadata)]).combine_chunks()
-    return joined.take(pa.array(order)).combine_chunks()
+    columns = [taken[field.name] if field.name in types else pa.nulls(taken.num_rows, field.type) for field in schema]
+    return pa.table(columns, schema=schema)
 
 
 def _sound_parts(run: Run) -> Iterator[tuple[PartRecord, pa.Table]]:

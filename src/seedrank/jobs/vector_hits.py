@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from seedrank.io.vectors import VectorTable
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.returnable import Exclusions
 from seedrank.jobs.vectors import JobVectors
+from seedrank.kernels.backends import BackendDecision, resolve_backend
 from seedrank.kernels.runs import offsets_of
 from seedrank.kernels.semantic import nearest_vectors
 
@@ -39,6 +41,12 @@ def check_vector_options(inputs: JobInputs, options: ScoreOptions) -> None:
     ConfigError
         Naming what is missing.
     """
+    if options.backend == "gpu" and options.method in _RANKED_ALONE and inputs.node_vectors is None:
+        raise ConfigError(
+            f"--backend gpu is given with --method {options.method}, but there are no vectors to search",
+            expected="--node-vectors and --query-vectors, whose products a GPU computes",
+            fix="drop --backend, or add the vectors",
+        )
     sides = {"--node-vectors": inputs.node_vectors, "--query-vectors": inputs.query_vectors}
     missing = [flag for flag, source in sides.items() if source is None]
     asked = [f"--{name.replace('_', '-')}" for name in _VECTOR_OPTIONS if name in options.model_fields_set]
@@ -63,6 +71,20 @@ def check_vector_options(inputs: JobInputs, options: ScoreOptions) -> None:
             expected="a search, or --rerank vectors",
             fix="raise --vector-depth, or drop the vectors",
         )
+
+
+def hits_decision(options: ScoreOptions) -> BackendDecision:
+    """Say who ranks hits: NumPy, after a search among vectors by a GPU where one was asked for.
+
+    Raises
+    ------
+    ResourceError
+        It was, and there is none that works.
+    """
+    if options.backend == "gpu":
+        decision = resolve_backend("gpu")
+        return replace(decision, reason=f"{decision.reason}; multiplies vectors, the rest is done with numpy")
+    return BackendDecision("numpy", options.backend, f"{options.method} has this backend for its hits")
 
 
 def searches_vectors(options: ScoreOptions) -> bool:
@@ -121,6 +143,11 @@ def with_vector_hits(
             pairs.append((of_query, excluded))
     excluding, excluded = (np.concatenate(part) for part in zip(*pairs, strict=True))
     exclude_offsets, exclude_nodes = _by_asked(excluding, excluded, query_of, len(hits.query_ids))
+    where: dict[str, Any] = {}
+    if options.backend == "gpu":
+        from seedrank.kernels.gpu_products import DeviceProducts  # noqa: PLC0415  # imports CuPy
+
+        where = {"multiply": DeviceProducts(), "queries_at_once": DeviceProducts.QUERIES_AT_ONCE}
     found = nearest_vectors(
         vectors.queries.vectors,
         vectors.nodes.vectors,
@@ -129,6 +156,7 @@ def with_vector_hits(
         eligible=eligible,
         exclude_offsets=exclude_offsets,
         exclude_nodes=exclude_nodes,
+        **where,
     )
     counts = np.diff(found.offsets)
     places = np.arange(len(found.nodes)) - np.repeat(found.offsets[:-1], counts) + 1

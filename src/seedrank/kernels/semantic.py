@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +11,14 @@ import numpy.typing as npt
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int64Array
 from seedrank.kernels.rerank import cosines_of_pairs
 from seedrank.kernels.runs import offsets_of, places_in_runs, run_starts
-from seedrank.kernels.vectors import Vectors
+from seedrank.kernels.vectors import Vectors, product_error
 
 QUERIES_AT_ONCE = 256
 NUMBERS_AT_ONCE = 1 << 22
 """Numbers of node vectors that are multiplied with a block of queries at a time, in float32."""
 MOST_NODES_AT_ONCE = 1 << 14
+
+Multiply = Callable[[npt.NDArray[np.float32], npt.NDArray[np.float32]], npt.NDArray[np.float32]]
 
 #: Lengths between which products in float32 neither overflow nor vanish.
 _SAFE_NORMS = (1e-12, 1e12)
@@ -50,6 +53,8 @@ def nearest_vectors(
     exclude_offsets: Int64Array | None = None,
     exclude_nodes: Int64Array | None = None,
     min_score: float = -1.0,
+    multiply: Multiply | None = None,
+    queries_at_once: int = QUERIES_AT_ONCE,
 ) -> NearestVectors:
     """Find the k nodes of largest cosine for each query; ties by position. All filters apply before the cut.
 
@@ -71,6 +76,10 @@ def nearest_vectors(
         Positions of node vectors that a query must not find.
     min_score : float
         Lowest cosine that counts.
+    multiply : callable, optional
+        (queries (b, d), nodes (m, d)) → products (b, m), all float32, in any order of sums; None: on the CPU.
+    queries_at_once : int
+        Queries that are multiplied together, at most.
 
     Returns
     -------
@@ -79,9 +88,9 @@ def nearest_vectors(
     searched = np.flatnonzero(nodes.norms > 0 if eligible is None else eligible & (nodes.norms > 0))
     excluded = _Excluded.of(exclude_offsets, exclude_nodes, len(asked))
     parts = [
-        _search(queries, nodes, asked, np.arange(first, min(first + QUERIES_AT_ONCE, len(asked))), searched, excluded,
-                k, min_score)
-        for first in range(0, len(asked), QUERIES_AT_ONCE)
+        _search(queries, nodes, asked, np.arange(first, min(first + queries_at_once, len(asked))), searched, excluded,
+                k, min_score, _on_cpu if multiply is None else multiply)
+        for first in range(0, len(asked), queries_at_once)
     ]  # fmt: skip
     query = np.concatenate([np.zeros(0, np.int64), *(part.query for part in parts)])
     return NearestVectors(
@@ -136,6 +145,7 @@ def _search(
     excluded: _Excluded,
     k: int,
     min_score: float,
+    multiply: Multiply,
 ) -> _Found:
     """Search for a block of queries, some nodes at a time."""
     found = _Found(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
@@ -147,13 +157,12 @@ def _search(
     banned = excluded.of_queries(np.array([block[0], block[-1]]))
     row_of = np.full(int(block[-1] - block[0]) + 1, -1)
     row_of[block - block[0]] = np.arange(len(block))
-    # Of a sum of d products of numbers that were rounded themselves, in any order of summation.
-    error = 1.01 * (nodes.width + 4) * 2.0**-24
+    error = product_error(nodes.width)
     at_least = np.full(len(block), min_score)
     step = min(max(NUMBERS_AT_ONCE // max(nodes.width, 1), 1), MOST_NODES_AT_ONCE)
     for first in range(0, len(searched), step):
         here = searched[first : first + step]
-        products = directions @ _directions(nodes, here).T
+        products = multiply(directions, _directions(nodes, here))
         _scale(products, nodes, here)
         column = np.searchsorted(here, banned.node).clip(max=len(here) - 1)
         hit = (here[column] == banned.node) & (row_of[banned.query] >= 0)
@@ -168,6 +177,11 @@ def _search(
         full = np.flatnonzero(counts == k)
         at_least[full] = found.cosine[np.cumsum(counts)[full] - 1]
     return _Found(block[found.query], found.node, found.cosine)
+
+
+def _on_cpu(queries: npt.NDArray[np.float32], nodes: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    products: npt.NDArray[np.float32] = queries @ nodes.T
+    return products
 
 
 def _promising(

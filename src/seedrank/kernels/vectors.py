@@ -51,3 +51,8 @@ def norms_of(rows: VectorRows) -> Float64Array:
     scaled = np.divide(values, largest[:, np.newaxis], out=np.zeros_like(values), where=largest[:, np.newaxis] > 0)
     norms: Float64Array = largest * np.sqrt((scaled * scaled).sum(axis=1))
     return norms
+
+
+def product_error(width: int) -> float:
+    """Most that a product of two vectors of length 1 in float32 is off by, both rounded first, in any order of sums."""
+    return 1.01 * (width + 4) * 2.0**-24

@@ -30,7 +30,7 @@ __all__ = ["RawModule", "asarray", "cuda", "empty", "get_default_memory_pool", "
 
 
 class ndarray:  # noqa: N801  # the name it has in CuPy
-    """A flat array on the device that is not there."""
+    """An array on the device that is not there."""
 
     def __init__(self, host: npt.NDArray[Any], base: ndarray | None = None) -> None:
         self._host = host
@@ -83,6 +83,16 @@ class ndarray:  # noqa: N801  # the name it has in CuPy
     def __sub__(self, other: ndarray) -> ndarray:
         return ndarray(self._host - other._host)
 
+    @property
+    def T(self) -> ndarray:  # noqa: N802  # the name it has in CuPy
+        """The transpose, of the same memory."""
+        return ndarray(self._host.T, self._base or self)
+
+    def __matmul__(self, other: ndarray) -> ndarray:
+        assert self.dtype == other.dtype, "no silent conversion here"
+        product = self._host @ other._host
+        return ndarray(np.zeros_like(product) if os.environ.get("FAKE_CUPY_FAULT") == "kernel:wrong" else product)
+
     def __abs__(self) -> ndarray:
         return ndarray(np.abs(self._host))
 
@@ -99,7 +109,7 @@ class ndarray:  # noqa: N801  # the name it has in CuPy
 def asarray(host: npt.NDArray[Any]) -> ndarray:
     """Copy to the device."""
     assert isinstance(host, np.ndarray), type(host)
-    assert host.ndim == 1, "this stand-in has flat arrays only"
+    assert host.ndim <= 2, "this stand-in has vectors and matrices only"
     return ndarray(np.array(host, order="C"))
 
 
