@@ -135,32 +135,27 @@ def larger_build(document: Document) -> Iterator[str]:
 
 def larger_than_memory(document: Document) -> Iterator[str]:
     """One row per way to keep the graph."""
-    limit = f"{document['parameters']['limit_gib']} GiB ({document['limit']})"
+    sizes, graph = document["parameters"], document["graph"]
+    limit = f"{sizes['limit_gib']} GiB ({document['limit']})"
     names = {"resident": "all, in it", "streamed": "all, streamed", "limited": limit}
     rows = [
         [
-            names[label],
-            took["graph_memory"],
-            f"{took['stages']['score']:.1f}",
-            f"{took['seconds']:.1f}",
-            f"{took['peak_bytes'] / 1e6:,.0f}",
-            f"{took['bytes_read'] / 1e9:.2f}",
+            *(names[label], took["graph_memory"], f"{took['stages']['score']:.1f}", f"{took['seconds']:.1f}"),
+            *(f"{took['peak_bytes'] / 1e6:,.0f}", f"{took['bytes_read'] / 1e9:.2f}"),
             f"{took['bytes_from_disk'] / 1e9:.2f}",
         ]
         for label, took in ((label, document[label]) for label in names)
         if took is not None
     ]
-    graph = document["graph"]
     fits = "fits" if document["resident_fits_the_limit"] else "does not fit"
     yield (
         f"{graph['edges']:,} edges, {graph['nodes']:,} nodes, store of {graph['store_bytes'] / 1e6:,.0f} MB; "
-        f"{document['parameters']['queries']} queries in blocks of {document['parameters']['block_size']}, ten "
-        f"iterations. {'The same' if document['same_files'] else '**Other**'} result files; held in memory the graph "
-        f"{fits} the limit. Peaks count mapped files and libraries."
+        f"{sizes['queries']} queries in blocks of {sizes['block_size']}, ten iterations. "
+        f"{'The same' if document['same_files'] else '**Other**'} result files; held in memory the graph {fits} the "
+        "limit. Peaks count mapped files and libraries."
     )
     yield ""
-    header = ["memory", "graph", "scoring, s", "whole job, s", "peak, MB", "read, GB", "from disk, GB"]
-    yield from table(header, rows)
+    yield from table(["memory", "graph", "scoring, s", "job, s", "peak, MB", "read, GB", "from disk, GB"], rows)
 
 
 def fusion(document: Document) -> Iterator[str]:
