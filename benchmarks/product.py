@@ -26,7 +26,7 @@ from measure import alternating_minima, write_results
 from own import Kernels
 from scipy import sparse
 
-from seedrank.kernels._cpu.layout import lay_out
+from seedrank.kernels._cpu.layout import ResidentRows, lay_out
 
 WIDTHS = (16, 32, 64)
 
@@ -90,6 +90,7 @@ def orders(graph: SimpleGraph, kernels: Kernels) -> dict[str, Rows]:
     offsets = np.zeros(graph.nodes + 1, dtype=np.int64)
     np.cumsum(np.bincount(graph.target, minlength=graph.nodes), out=offsets[1:])
     first = layout.rows
+    assert isinstance(first, ResidentRows)
     return {"layout": Rows(first.offsets, first.columns), "file": Rows(offsets, graph.source[by_target])}
 
 

@@ -133,6 +133,31 @@ def larger_build(document: Document) -> Iterator[str]:
     yield from table(["memory", "seconds", "peak, MB", "written, GB", "stages, s"], rows)
 
 
+def larger_than_memory(document: Document) -> Iterator[str]:
+    """One row per way to keep the graph."""
+    sizes, graph = document["parameters"], document["graph"]
+    limit = f"{sizes['limit_gib']} GiB ({document['limit']})"
+    names = {"resident": "all, in it", "streamed": "all, streamed", "limited": limit}
+    rows = [
+        [
+            *(names[label], took["graph_memory"], f"{took['stages']['score']:.1f}", f"{took['seconds']:.1f}"),
+            *(f"{took['peak_bytes'] / 1e6:,.0f}", f"{took['bytes_read'] / 1e9:.2f}"),
+            f"{took['bytes_from_disk'] / 1e9:.2f}",
+        ]
+        for label, took in ((label, document[label]) for label in names)
+        if took is not None
+    ]
+    fits = "fits" if document["resident_fits_the_limit"] else "does not fit"
+    yield (
+        f"{graph['edges']:,} edges, {graph['nodes']:,} nodes, store of {graph['store_bytes'] / 1e6:,.0f} MB; "
+        f"{sizes['queries']} queries in blocks of {sizes['block_size']}, ten iterations. "
+        f"{'The same' if document['same_files'] else '**Other**'} result files; held in memory the graph {fits} the "
+        "limit. Peaks count mapped files and libraries."
+    )
+    yield ""
+    yield from table(["memory", "graph", "scoring, s", "job, s", "peak, MB", "read, GB", "from disk, GB"], rows)
+
+
 def fusion(document: Document) -> Iterator[str]:
     """One row per rule and number of queries."""
     rows = [
@@ -308,6 +333,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Document], Iterator[str]]]] = {
     "profile": ("Where the seconds of a job go", profile),
     "build": ("Building a graph store", build),
     "larger_build": ("Building with less memory than the edges need", larger_build),
+    "larger_than_memory": ("Scoring with less memory than the graph needs", larger_than_memory),
     "fusion": ("Fusing the lists of three sources", fusion),
     "rerank": ("One query in process", rerank),
     "recall": ("Walks, traversals and paths", recall),

@@ -13,6 +13,7 @@ from seedrank.config.names import (
     DuplicateEdges,
     Fallback,
     Fusion,
+    GraphForm,
     Method,
     Normalization,
     NullWeight,
@@ -115,6 +116,7 @@ class ScoreKeywords(BuildKeywords, total=False):
     threads: int | None
     workers: int | str | None
     scheduler: str | None
+    graph_memory: GraphForm
     timeout_s: float | None
     deadline_s: float | None
     resume: Resume

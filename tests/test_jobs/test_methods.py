@@ -56,7 +56,7 @@ def test_facts_name_what_makes_the_numbers(method: Method) -> None:
     check_method_options(options, "graph")
     facts = table_facts(options)
     fused = {"fusion", "fallback", "fusion_depth", "source_weight", "rrf_k", "lower_is_better"}
-    silent = {"damping", "preset", "paths", "timeout_s", "hit_retriever_weight_column"}
+    silent = {"damping", "preset", "paths", "timeout_s", "graph_memory", "hit_retriever_weight_column"}
     assert set(facts) - fused == {"method", "precision", "top_k"} | METHODS[method].options - silent - fused
     of_fuse = {"fusion", "source_weight", "rrf_k", "lower_is_better"}
     assert set(facts) & fused == {"fuse": of_fuse, "auto": fused}.get(method, set())

@@ -110,6 +110,7 @@ def test_the_options_that_are_not_in_the_key() -> None:
     graph = {"duplicate_edges", "null_weight", "on_bad_rows"}
     how = {"backend", "preset", "block_size", "threads", "memory_limit", "deadline_s", "strict", "resume", "overwrite"}
     how |= {"metrics_file", "work_dir", "workers", "scheduler", "parts", "since", "lineage_file", "lineage_job"}
+    how |= {"graph_memory"}
     assert columns | graph | how == NOT_IN_KEY
 
 

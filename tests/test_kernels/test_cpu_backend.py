@@ -17,7 +17,7 @@ import pytest
 from numba import config, get_num_threads, set_num_threads
 
 from seedrank.kernels import cpu_backend
-from seedrank.kernels._cpu.layout import CHUNK_COST
+from seedrank.kernels._cpu.row_order import CHUNK_COST
 from seedrank.kernels.adjacency import build_adjacency
 from seedrank.kernels.arrays import Precision
 from seedrank.kernels.backend import Backend, QueryBlock, StepReport

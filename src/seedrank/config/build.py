@@ -37,7 +37,8 @@ class BuildOptions(OptionModel):
     memory_limit: Annotated[ByteSize | None, option("Run", "bytes, or 12GiB")] = Field(
         None,
         description="Memory that the edges of a graph being built, or the block of scores, may plan with, shared out "
-        "among --workers; by default half of what is free. Edges that need more go through temporary files.",
+        "among --workers; by default half of what is free. Edges that need more go through temporary files; a graph "
+        "that does not fit beside its block is streamed, and then counts.",
     )
     overwrite: Annotated[bool, option("Run")] = Field(
         False, description="Replace an earlier result at the output path (never anything else)."

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator, model_validator
 
 from seedrank.config.model import OptionModel
-from seedrank.config.names import BackendName, Precision, Resume, option
+from seedrank.config.names import BackendName, GraphForm, Precision, Resume, option
 from seedrank.part_span import PartSpan, parse_part_span
 
 
@@ -45,6 +45,11 @@ class RunOptions(OptionModel):
         pattern=r"^(tcp|tls|ucx|ws|wss)://[^\s/]+$",
         description="Score parts on the workers of this Dask scheduler, which see all inputs and --out under the same "
         "names. Changes no result.",
+    )
+    graph_memory: Annotated[GraphForm, option("Run")] = Field(
+        "auto",
+        description="Hold the graph of ppr in memory, or stream it from a file in the work folder for every step: by "
+        "default only where it does not fit. Changes no result.",
     )
     timeout_s: Annotated[float | None, option("Run", "seconds")] = Field(
         None, gt=0, le=1e9, description="End a query after this time, with what it has found until then."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -9,9 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import xxhash
 
-from seedrank.errors import StorageError
+from seedrank.errors import ResourceError, StorageError
 
 _HASH_CHUNK = 1 << 22
 
@@ -29,6 +32,56 @@ def storage_errors(action: str) -> Iterator[None]:
             expected="a local folder that can be written, with space left",
             fix="free space or choose another --out; finished parts are kept",
         ) from error
+
+
+@contextmanager
+def read_errors(path: Path) -> Iterator[None]:
+    """Turn errors of the operating system while a local file is read into `StorageError` (exit code 5)."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"reading {path} failed: {error.strerror or error}",
+            expected="a disk that gives back what was written",
+            fix="see what the system says of the disk, then run the same command again; finished parts are kept",
+        ) from error
+
+
+@contextmanager
+def mapping_errors(path: Path) -> Iterator[None]:
+    """Turn a file that the address space has no room for into `ResourceError` (exit code 4)."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOMEM:
+            raise
+        raise ResourceError(
+            f"{path} cannot be mapped: the address space has no room for it",
+            expected="a limit (ulimit -v) above the size of the graph store",
+            fix="raise the limit; limits of resident memory (control groups) do not count mapped files. --method ppr "
+            "without paths and hops can do with --graph-memory streamed",
+        ) from error
+
+
+def read_fully(descriptor: int, array: npt.NDArray[Any], start: int) -> bool:
+    """Fill an array from byte `start` of a file on; False when the file ends before."""
+    view = array.view(np.uint8).data
+    done = 0
+    while done < len(view):
+        # Linux reads at most 2 GiB at a time.
+        count = os.preadv(descriptor, [view[done:]], start + done)
+        if count == 0:
+            return False
+        done += count
+    return True
+
+
+def write_fully(descriptor: int, array: npt.NDArray[Any], start: int) -> None:
+    """Write an array from byte `start` of a file on."""
+    view = array.view(np.uint8).data
+    done = 0
+    while done < len(view):
+        done += os.pwrite(descriptor, view[done:], start + done)
 
 
 def synchronise(path: Path) -> None:

@@ -37,6 +37,7 @@ from seedrank.errors import ConfigError, InputDataError
 from seedrank.io.files import (
     aside,
     hash_file,
+    mapping_errors,
     publish,
     remove_tree,
     storage_errors,
@@ -66,7 +67,7 @@ class GraphStore:
     def _array(self, name: str) -> npt.NDArray[Any]:
         path = self.path / f"{name}.npy"
         array: npt.NDArray[Any]
-        with _damage(path):
+        with _damage(path), mapping_errors(path):
             try:
                 array = np.load(path, mmap_mode="r", allow_pickle=False)
             except ValueError:  # an empty array cannot be mapped

@@ -109,6 +109,13 @@ class BackendRecord(_Record):
     bytes_per_query: int = Field(description="Memory that one query of a block takes.")
     block_bytes: int = Field(description="Memory that a block takes, with the columns that the backend pads it by.")
     memory_budget_bytes: int
+    graph_memory: Literal["resident", "streamed"] | None = Field(
+        None, description="Of ppr: whether the graph was in memory, or read from the work folder for every step."
+    )
+    graph_memory_reason: str | None = Field(None, description="Why.")
+    slab_bytes: int | None = Field(
+        None, description="Of a streamed graph: most bytes of a slab, of which two are in memory."
+    )
 
 
 class QueryCounts(_Record):

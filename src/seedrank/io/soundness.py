@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,20 +24,51 @@ def refuse_unsound_rows(rows: StoredRows, side: str, *, store: Path, facts: Grap
     InputDataError
         Naming the file.
     """
-    offsets, neighbors, weights, types = rows.offsets, rows.neighbors, rows.weights, rows.types
-    entries, some = len(neighbors), len(neighbors) > 0
-    sound = {
-        "offsets": len(offsets) == facts.nodes + 1
+    arrays = {"neighbors": rows.neighbors, "weights": rows.weights, "types": rows.types}
+    lengths = {name: len(array) for name, array in arrays.items() if array is not None}
+    refuse_unsound_offsets(rows.offsets, lengths, side, store=store, facts=facts)
+    refuse_unsound_entries(rows.neighbors, rows.types, side, store=store, facts=facts)
+
+
+def refuse_unsound_offsets(
+    offsets: npt.NDArray[np.int64], lengths: Mapping[str, int], side: str, *, store: Path, facts: GraphFacts
+) -> None:
+    """Refuse offsets that are not those of arrays of these lengths.
+
+    Raises
+    ------
+    InputDataError
+        Naming the file.
+    """
+    entries = lengths["neighbors"]
+    if not (
+        len(offsets) == facts.nodes + 1
         and offsets[0] == 0
         and offsets[-1] == entries
-        and bool((np.diff(offsets) >= 0).all()),
-        "neighbors": not some or (neighbors.min() >= 0 and neighbors.max() < facts.nodes),
-        "weights": weights is None or len(weights) == entries,
-        "types": types is None or (len(types) == entries and (not some or types.max() < len(facts.edge_types))),
-    }
-    for name, is_sound in sound.items():
-        if not is_sound:
+        and bool((np.diff(offsets) >= 0).all())
+    ):
+        raise _unsound(store, f"{side}_offsets")
+    for name, length in lengths.items():
+        if length != entries:
             raise _unsound(store, f"{side}_{name}")
+
+
+def refuse_unsound_entries(
+    neighbors: npt.NDArray[np.int32], types: npt.NDArray[Any] | None, side: str, *, store: Path, facts: GraphFacts
+) -> None:
+    """Refuse entries, all or some of them, that lead out of the graph or are of no type.
+
+    Raises
+    ------
+    InputDataError
+        Naming the file.
+    """
+    if not len(neighbors):
+        return
+    if neighbors.min() < 0 or neighbors.max() >= facts.nodes:
+        raise _unsound(store, f"{side}_neighbors")
+    if types is not None and types.max() >= len(facts.edge_types):
+        raise _unsound(store, f"{side}_types")
 
 
 def refuse_unsound_numbering(array: npt.NDArray[Any], name: str, *, store: Path, nodes: int) -> None:

@@ -13,7 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seedrank.config import ScoreOptions
-from seedrank.errors import InterruptedRunError, ResourceError, is_thread_shortage
+from seedrank.errors import (
+    InputDataError,
+    InterruptedRunError,
+    ResourceError,
+    StorageError,
+    is_thread_shortage,
+)
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.outcome import Outcome, Runner
 from seedrank.jobs.progress import Reporter
@@ -87,6 +93,8 @@ def score_blocks(
         The job was cancelled.
     ResourceError
         Memory does not hold a single query, or what computes is not there any more.
+    StorageError, InputDataError
+        A graph that is streamed cannot be read.
     """
     wanted = query_set.valid[first:last].copy()
     if known is not None:
@@ -127,7 +135,8 @@ def _largest_error_bound(block: ScoredBlock) -> float | None:
 def _score_block(queries: npt.NDArray[np.int64], query_set: QuerySet, runner: Runner) -> ScoredBlock:
     try:
         return ScoredBlock(queries, runner.score(queries), None)
-    except (InterruptedRunError, MemoryError, ResourceError):
+    except (InterruptedRunError, MemoryError, ResourceError, StorageError, InputDataError):
+        # The last two: a graph that is streamed could not be read. So it will be for the next block.
         raise
     except Exception as error:
         if is_thread_shortage(error):

@@ -14,6 +14,7 @@ from seedrank.config import ScoreOptions
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import BackendRecord
 from seedrank.jobs.clock import BlockTimer, Clock
+from seedrank.jobs.graph_memory import GraphSize, graph_memory
 from seedrank.jobs.groups import RANKED_NODE_BYTES
 from seedrank.jobs.outcome import Outcome, Requirements
 from seedrank.jobs.paths import followed_graph, path_columns
@@ -21,6 +22,7 @@ from seedrank.jobs.prepare import adjacency, block_size, memory_budget, type_wei
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet
 from seedrank.jobs.resources import processors
+from seedrank.jobs.streamed_graph import load_streamed
 from seedrank.kernels.arrays import BoolArray, DanglingRule
 from seedrank.kernels.backend import Backend, QueryBlock, SummingBackend
 from seedrank.kernels.backends import create_backend, resolve_backend
@@ -30,6 +32,7 @@ from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.kernels.ppr_shared import personalized_pageranks
 from seedrank.kernels.recall_graph import RecallGraph
 from seedrank.kernels.relaxation import Relaxation, choose_relaxation
+from seedrank.kernels.streamed_transition import StreamedTransition
 from seedrank.kernels.transition import Transition, build_transition
 from seedrank.kernels.within_hops import within_hops
 
@@ -78,7 +81,8 @@ def start_ppr(
 ) -> PprRunner:
     """Load the transition matrix of the store into the backend, choose a solver and fix the block size.
 
-    ``queries`` waits for the query set.
+    ``queries`` waits for the query set. A graph that memory does not hold is streamed
+    (`seedrank.jobs.graph_memory`).
 
     Raises
     ------
@@ -86,20 +90,29 @@ def start_ppr(
         An edge type that no edge has.
     ResourceError
         Memory does not hold a single query.
+    StorageError
+        There is no room for a streamed graph in the work folder.
     """
+    needs = ppr_requirements(options, store.facts.nodes)
+    memory = graph_memory(GraphSize.of(store.facts), options, needs)
+    # Several restart probabilities share vectors that know none: what would go back to the seeds is dropped.
+    drops = _sums(options) > 0 and options.dangling == "seeds"
+    dangling: DanglingRule = "drop" if drops else options.dangling
+    # The backend is loaded first: the hits may still be on their way.
+    backend = create_backend(needs.decision.name, threads=options.threads)
+    transition: Transition | StreamedTransition
+    if memory.streamed:
+        transition = load_streamed(backend, store, options, memory, stopwatch, dangling=dangling)
+    else:
+        with stopwatch.stage("transition"):
+            transition = resident = followed_transition(store, options, dangling=dangling)
+        with stopwatch.stage("load_backend"):
+            backend.load(resident, precision=options.precision, order=np.asarray(store.order))
     with stopwatch.stage("transition"):
-        # Several restart probabilities share vectors that know none: what would go back to the seeds is dropped.
-        drops = _sums(options) > 0 and options.dangling == "seeds"
-        transition = followed_transition(store, options, dangling="drop" if drops else options.dangling)
         graph = followed_graph(store, options) if options.paths or options.max_hops is not None else None
-    with stopwatch.stage("load_backend"):
-        # The backend is loaded first: the hits may still be on their way.
-        needs = ppr_requirements(options, transition.nodes)
-        backend = create_backend(needs.decision.name, threads=options.threads)
-        backend.load(transition, precision=options.precision, order=np.asarray(store.order))
-        # Of the memory of a device, what the graph left.
-        needs = replace(needs, widest=backend.widest_block(transition.nodes, options.precision))
-        budget = memory_budget(options.memory_limit)
+    # Of the memory of a device, what the graph left.
+    needs = replace(needs, widest=backend.widest_block(transition.nodes, options.precision))
+    budget = memory.left_for_blocks(memory_budget(options.memory_limit), given=options.memory_limit is not None)
     query_set = queries()
     with stopwatch.stage("load_backend"):
         # Refuses, where there is no room, before the probe of the solver takes it.
@@ -115,7 +128,7 @@ def start_ppr(
                 symmetric=options.direction == "both",
                 stop=options.stop,
             )
-        record = needs.record(options, solver=_solver(options, relaxation), width=width, budget=budget)
+        record = memory.noted(needs.record(options, solver=_solver(options, relaxation), width=width, budget=budget))
     loses_mass = drops and len(transition.dangling_nodes) > 0
     return PprRunner(record, backend, relaxation, loses_mass, graph, store, query_set, options, clock)
 

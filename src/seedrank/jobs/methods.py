@@ -17,6 +17,7 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.fusion import FusingRunner, channel_options
 from seedrank.jobs.fusion_options import FUSION_OPTIONS, check_fusion_options
+from seedrank.jobs.graph_memory import STREAMING_BACKEND, refuse_streaming
 from seedrank.jobs.groups import GroupingRunner
 from seedrank.jobs.method_auto import auto_requirements, start_auto
 from seedrank.jobs.method_fuse import fuse_requirements, start_fuse
@@ -68,7 +69,7 @@ _GRAPH = frozenset(
 )
 _BUDGET = frozenset({"max_visited_nodes", "max_visited_edges"})
 #: Options that change no number of the result, or go into another one.
-_NO_FACTS = frozenset({"damping", "preset", "paths", "timeout_s", "hit_retriever_weight_column"})
+_NO_FACTS = frozenset({"damping", "preset", "paths", "timeout_s", "graph_memory", "hit_retriever_weight_column"})
 #: Options that only a graph can answer, whatever the method.
 _OF_GRAPHS = ("exclude_neighbors", "fallback_node_column")
 
@@ -93,7 +94,7 @@ _ALONE: Mapping[Method, MethodEntry] = {
         needs_graph=True,
         options=_GRAPH
         | {"preset", "restart", "damping", "max_iterations", "tolerance", "stop", "dangling", "max_hops"}
-        | {"source_normalization", "seed_source_weight", "seed_weighting"},
+        | {"source_normalization", "seed_source_weight", "seed_weighting", "graph_memory"},
         candidate_columns=frozenset(),
         backends=("cpu", "cugraph", "gpu", "scipy"),
         requirements=ppr_requirements,
@@ -278,6 +279,8 @@ def check_method_options(options: ScoreOptions, graph: Any) -> None:
             expected=f"--backend auto or {' or '.join(entry.backends)}",
             fix=f"drop {flag}, or choose another --method",
         )
+    if options.graph_memory == "streamed" and options.backend not in ("auto", STREAMING_BACKEND):
+        refuse_streaming(options.backend, options.backend)
     if options.backend == "cugraph":
         _check_cugraph_options(options)
     check_device_budget(options.model_copy(update={"backend": backend}))

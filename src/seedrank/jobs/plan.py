@@ -19,9 +19,10 @@ from seedrank.io.vectors import read_vector_ids
 from seedrank.jobs.build import edge_columns, read_nodes_input
 from seedrank.jobs.build_memory import BuildSpace
 from seedrank.jobs.earlier import earlier_runs
+from seedrank.jobs.graph_memory import GraphSize, graph_memory
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.manifest import new_manifest
-from seedrank.jobs.methods import check_method_options, method_requirements
+from seedrank.jobs.methods import METHODS, check_method_options, method_requirements
 from seedrank.jobs.part_ranges import check_graph_of_range, check_range_options, part_count, wanted_parts
 from seedrank.jobs.prepare import (
     block_size,
@@ -72,7 +73,11 @@ class Plan:
     graph_bytes : size of the store (estimated for an edge list).
     build_temporary_bytes : of an edge list, most bytes of the temporary files that building its graph takes; 0 where
         its edges fit into memory, None for a store.
-    peak_memory_bytes : estimate: graph + block + parts + interpreter.
+    graph_memory : "resident", or "streamed" where the graph does not fit beside a block; None where no PageRank runs.
+    bytes_per_step : what one pass over the graph reads, from memory or from disk; of an edge list without its weights.
+    scratch_bytes : disk space in the work folder for a graph that is streamed.
+    bytes_read : of a graph that is streamed, what all products of all blocks read at most; else None.
+    peak_memory_bytes : estimate: graph, or what of a streamed one is in memory, + block + parts + interpreter.
     largest_output_rows : queries · top-k, or what fewer nodes or hits there are.
     products : with ``--method ppr`` products with the graph that a query takes at most; else None.
     edge_columns : edges times queries of all these products; an edge counts twice with ``--direction both``.
@@ -103,6 +108,10 @@ class Plan:
     memory_budget_bytes: int
     graph_bytes: int
     build_temporary_bytes: int | None
+    graph_memory: str | None
+    bytes_per_step: int | None
+    scratch_bytes: int | None
+    bytes_read: int | None
     peak_memory_bytes: int
     largest_output_rows: int
     products: int | None
@@ -173,6 +182,12 @@ def run_plan(
     wanted, part_range = wanted_parts(query_count, options)
     needs = method_requirements(options, size.nodes)
     budget = memory_budget(options.memory_limit)
+    memory = None
+    if inputs.graph is not None and "graph_memory" in METHODS[options.method].options:
+        known = GraphSize(size.nodes, size.edges, size.weighted, size.bytes)
+        memory = graph_memory(known, options, needs)
+        budget = memory.left_for_blocks(budget, given=options.memory_limit is not None)
+    held = memory.streamed_bytes if memory is not None and memory.streamed else size.bytes
     width = block_size(options, needs, budget=budget, queries=query_count)
     # Hits are candidates whether the graph has them or not.
     eligible = size.nodes if size.eligible is None else size.eligible
@@ -215,7 +230,13 @@ def run_plan(
         memory_budget_bytes=budget,
         graph_bytes=size.bytes,
         build_temporary_bytes=size.temporary_bytes,
-        peak_memory_bytes=size.bytes
+        graph_memory=None if memory is None else memory.form,
+        bytes_per_step=None if memory is None else memory.bytes_per_step,
+        scratch_bytes=None if memory is None else memory.scratch_bytes,
+        bytes_read=None
+        if memory is None or work is None or not memory.streamed
+        else memory.bytes_per_step * work.products * -(-query_count // width),
+        peak_memory_bytes=held
         + needs.block_bytes(min(width, max(query_count, 1)))
         + part_rows * CANDIDATE_BYTES
         + BASE_BYTES,

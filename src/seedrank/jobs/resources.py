@@ -35,10 +35,16 @@ def shared_memory(processes: int) -> Iterator[None]:
 def available_memory() -> int:
     """Bytes that can still be allocated: the least of free memory, the control group's rest and the address space."""
     limits = [rest // _sharing.get() for rest in (_free_memory(), *_control_group_rest())]
-    address_space, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if address_space != resource.RLIM_INFINITY:
-        limits.append(address_space - _address_space_used())
+    address_space = available_address_space()
+    if address_space is not None:
+        limits.append(address_space)
     return max(min(limits), 0)
+
+
+def available_address_space() -> int | None:
+    """Bytes that can still be mapped under ``ulimit -v``, files included; None without such a limit."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if limit == resource.RLIM_INFINITY else max(limit - _address_space_used(), 0)
 
 
 def processors() -> int:

@@ -20,6 +20,7 @@ from seedrank.jobs.inputs import DESCRIPTIONS, QUERY_INPUTS
 NOT_IN_KEY = frozenset(
     {"backend", "preset", "block_size", "threads", "memory_limit", "deadline_s", "strict", "resume"}
     | {"metrics_file", "lineage_file", "lineage_job", "parts", "since", "fallback_node_column", "workers", "scheduler"}
+    | {"graph_memory"}
     | set(BuildOptions.model_fields)
     | {name for name in ScoreOptions.model_fields if name.startswith(("hit_", "vector_")) and name.endswith("_column")}
 )

@@ -17,6 +17,8 @@ from seedrank.kernels.arrays import (
     ScoreArray,
     UInt64Array,
 )
+from seedrank.kernels.slab_store import SlabStore
+from seedrank.kernels.streamed_transition import StreamedTransition
 from seedrank.kernels.transition import Transition
 
 
@@ -201,4 +203,24 @@ class SummingBackend(Backend, Protocol):
         self, position: int, columns: Int64Array, *, k: int, eligible: BoolArray | None, min_score: float
     ) -> Selection:
         """Select the top k of these columns of one sum, as `select` does of the vectors."""
+        ...
+
+
+@runtime_checkable
+class StreamingBackend(Backend, Protocol):
+    """A backend that can also work on a graph that memory does not hold: it reads the entries again for every step."""
+
+    def load_streamed(
+        self,
+        transition: StreamedTransition,
+        store: SlabStore,
+        *,
+        precision: Precision,
+        order: Int32Array,
+        slab_entries: int,
+    ) -> None:
+        """Write the graph into an empty store as the backend wants it, then work as after `load`, to the last bit.
+
+        `slab_entries`: most entries that a step holds in memory twice, unless a single row has more.
+        """
         ...

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numba import config, set_num_threads
 
@@ -12,11 +10,15 @@ from seedrank.kernels._cpu.frontier import Frontier
 from seedrank.kernels._cpu.gather import WIDTHS
 from seedrank.kernels._cpu.layout import Layout, lay_out
 from seedrank.kernels._cpu.product import add_chunks, add_seeds, fused_step, width_markers
-from seedrank.kernels._cpu.relax import relax_sweeps
+from seedrank.kernels._cpu.relax import relax_rows
 from seedrank.kernels._cpu.select import select_columns
+from seedrank.kernels._cpu.started import LoadedGraph, StartedBlock, seed_mass
+from seedrank.kernels._cpu.streamed_layout import stream_layout
 from seedrank.kernels._cpu.sums import RunningSums
-from seedrank.kernels.arrays import BoolArray, DanglingRule, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
+from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
 from seedrank.kernels.backend import QueryBlock, Selection, StepReport
+from seedrank.kernels.slab_store import SlabStore
+from seedrank.kernels.streamed_transition import StreamedTransition
 from seedrank.kernels.transition import Transition
 
 CACHE_BYTES = 24 << 20
@@ -24,43 +26,6 @@ CACHE_BYTES = 24 << 20
 
 STREAM_BYTES = 40 << 20
 """Two blocks of more than this are written past the cache."""
-
-
-@dataclass(frozen=True)
-class _Graph:
-    """What `load` prepares."""
-
-    layout: Layout
-    dangling: DanglingRule
-    precision: Precision
-    ranks: Int32Array
-    ones: ScoreArray
-    pair: BlockPair
-    sums: RunningSums
-    frontier: Frontier
-
-
-@dataclass
-class _Block:
-    """A started block; `columns` holds, by column of the matrix, its position in the block as started."""
-
-    query: QueryBlock
-    restart: float
-    columns: Int64Array
-    # Mass on rows that pass mass on, by column, and on dangling ones; the latter only where a step was measured.
-    active_mass: Float64Array
-    dangling_mass: Float64Array
-    # What the stored active rows have to be multiplied with; not 1 for columns that were relaxed since the last step.
-    norm: Float64Array
-    # Seeds of the columns in the matrix, ascending by row, then column: the order in which they are added.
-    seed_row: Int64Array
-    seed_column: Int64Array
-    seed_weight: Float64Array
-    # Whether the block is multiplied with the layout's scale, as products want it. A measured step stores the vector
-    # as it is: dividing by an out-weight and multiplying with it again would tell equal scores apart.
-    scaled: bool = True
-    # Whether sums were begun.
-    summed: bool = False
 
 
 class CpuBackend:
@@ -87,26 +52,42 @@ class CpuBackend:
         # Numba refuses more threads than it started with.
         most = int(config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
         self._threads = min(threads or most, most)
-        self._loaded: _Graph | None = None
-        self._started: _Block | None = None
+        self._loaded: LoadedGraph | None = None
+        self._started: StartedBlock | None = None
 
     @property
-    def _graph(self) -> _Graph:
+    def _graph(self) -> LoadedGraph:
         if self._loaded is None:
             raise RuntimeError("load comes first")
         return self._loaded
 
     @property
-    def _block(self) -> _Block:
+    def _block(self) -> StartedBlock:
         if self._started is None:
             raise RuntimeError("start comes first")
         return self._started
 
     def load(self, transition: Transition, *, precision: Precision, order: Int32Array) -> None:
         """Take over a graph; see `Backend.load`."""
-        layout = lay_out(transition, precision)
+        self._load(lay_out(transition, precision), transition, precision, order)
+
+    def load_streamed(
+        self,
+        transition: StreamedTransition,
+        store: SlabStore,
+        *,
+        precision: Precision,
+        order: Int32Array,
+        slab_entries: int,
+    ) -> None:
+        """Take over a graph that memory does not hold; see `StreamingBackend.load_streamed`."""
+        self._load(stream_layout(transition, precision, store, slab_entries=slab_entries), transition, precision, order)
+
+    def _load(
+        self, layout: Layout, transition: Transition | StreamedTransition, precision: Precision, order: Int32Array
+    ) -> None:
         self._started = None
-        self._loaded = _Graph(
+        self._loaded = LoadedGraph(
             layout=layout,
             dangling=transition.dangling,
             precision=precision,
@@ -139,14 +120,14 @@ class CpuBackend:
         graph.frontier.start(block)
         place = graph.layout.place
         column = np.repeat(np.arange(block.width), np.diff(block.seed_offsets))
-        mass = _mass(
+        mass = seed_mass(
             place[block.seed_nodes].astype(np.int64),
             column,
             block.seed_weights,
             active=graph.layout.active,
             width=width,
         )
-        self._started = _Block(
+        self._started = StartedBlock(
             query=block,
             restart=restart,
             columns=np.arange(block.width),
@@ -199,12 +180,13 @@ class CpuBackend:
         stored_scale, stored_unscale = (graph.ones, graph.ones) if measure else (layout.scale, layout.unscale)
         sums = np.empty((len(layout.chunks), width))
         differences = np.empty_like(sums)
-        fused_step(
-            rows.offsets, rows.columns, rows.values,
-            pair.current, pair.following, stored_scale, layout.unscale, (damping * block.norm).astype(dtype),
-            everywhere, block.norm.astype(dtype), layout.chunks, last_chunk, sums, differences, measure, stream,
-            self._threads, *width_markers(width),
-        )  # fmt: skip
+        for slab in rows.slabs(last_chunk, ascending=False):
+            fused_step(
+                rows.offsets, slab.columns, slab.values,
+                pair.current, pair.following, stored_scale, layout.unscale, (damping * block.norm).astype(dtype),
+                everywhere, block.norm.astype(dtype), layout.chunks, slab.first_chunk, slab.last_chunk,
+                slab.first_entry, sums, differences, measure, stream, self._threads, *width_markers(width),
+            )  # fmt: skip
         # Rows: over active and over dangling nodes.
         mass, change = np.zeros((2, width)), np.zeros((2, width))
         add_chunks(sums, 0, layout.active_chunks, mass[0])
@@ -236,19 +218,24 @@ class CpuBackend:
         self._scale()
         relaxation = np.zeros(width, dtype=dtype)
         relaxation[: len(factors)] = factors
-        sums = np.empty(width)
+        unfinished, sums = np.zeros(width, dtype=dtype), np.zeros(width)
         strip = max(WIDTHS[0], width // _power_of_two(self._threads))
         # What the seeds get is held at the mass that the last step found on dangling nodes: the scale of the block.
         damping = 1.0 - block.restart
         share = block.restart + damping * block.dangling_mass
-        relax_sweeps(
-            rows.offsets, rows.columns, rows.values,
-            pair.current, layout.scale, layout.unscale,
-            (1.0 / (1.0 - damping * layout.loops)).astype(dtype), dtype.type(damping), relaxation,
-            block.seed_row, block.seed_column, (share[block.seed_column] * block.seed_weight).astype(dtype),
-            layout.active,
-            sweeps, strip, sums, *width_markers(strip),
-        )  # fmt: skip
+        amounts = (share[block.seed_column] * block.seed_weight).astype(dtype)
+        gain = (1.0 / (1.0 - damping * layout.loops)).astype(dtype)
+        # One call for all sweeps, where no slab has to be read in between: threads wait for each other once.
+        passes, together = (1, sweeps) if rows.resident else (sweeps, 1)
+        for _ in range(passes):
+            for slab in rows.slabs(layout.active_chunks, ascending=True):
+                first, last = layout.chunks[[slab.first_chunk, slab.last_chunk]].tolist()
+                relax_rows(
+                    rows.offsets, slab.columns, slab.values, slab.first_entry, first, last,
+                    pair.current, layout.scale, layout.unscale, gain, dtype.type(damping), relaxation,
+                    block.seed_row, block.seed_column, amounts, int(np.searchsorted(block.seed_row, first)),
+                    layout.active, together, strip, unfinished, sums, *width_markers(strip),
+                )  # fmt: skip
         # The solution y = α Pᵀ y + share·s sums to Z = share + α A, with A its sum over active nodes.
         moved = relaxation != 0
         norm = 1.0 / (share + damping * sums)
@@ -264,7 +251,7 @@ class CpuBackend:
         row, column, weight = block.seed_row[again], block.seed_column[again], block.seed_weight[again]
         pair.current[:, positions] = 0
         pair.current[row, column] = weight * layout.scale[row] if block.scaled else weight
-        mass = _mass(row, column, weight, active=layout.active, width=pair.current.shape[1])
+        mass = seed_mass(row, column, weight, active=layout.active, width=pair.current.shape[1])
         block.active_mass[positions], block.dangling_mass[positions] = mass[:, positions]
         block.norm[positions] = 1.0
 
@@ -367,7 +354,7 @@ class CpuBackend:
         """Bring the block into the form that products want."""
         graph, block = self._graph, self._block
         if not block.scaled:
-            if graph.layout.rows.values is None:
+            if not graph.layout.rows.weighted:
                 scale_rows(graph.pair.current, graph.layout.scale, self._threads)
             block.scaled = True
 
@@ -380,10 +367,3 @@ def _padded(width: int) -> int:
 def _power_of_two(threads: int) -> int:
     """Largest power of two that is at most `threads`."""
     return 1 << (threads.bit_length() - 1)
-
-
-def _mass(row: Int64Array, column: Int64Array, weight: Float64Array, *, active: int, width: int) -> Float64Array:
-    """Seed weight by column, over active and over dangling rows: (2, width)."""
-    mass = np.zeros((2, width))
-    np.add.at(mass, ((row >= active).astype(np.int64), column), weight)
-    return mass

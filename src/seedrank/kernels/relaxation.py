@@ -10,6 +10,7 @@ import numpy as np
 from seedrank.kernels.arrays import Float64Array, Int32Array
 from seedrank.kernels.backend import Backend, QueryBlock, RelaxingBackend
 from seedrank.kernels.block_result import Stop
+from seedrank.kernels.streamed_transition import StreamedTransition
 from seedrank.kernels.transition import Transition
 
 PROBE_QUERIES = 16
@@ -41,7 +42,7 @@ class Relaxation:
 
 def choose_relaxation(
     backend: Backend,
-    transition: Transition,
+    transition: Transition | StreamedTransition,
     *,
     restart: float,
     tolerance: float,
@@ -61,7 +62,7 @@ def choose_relaxation(
     ----------
     backend : Backend
         With the transition loaded; any block in it is given up.
-    transition : Transition
+    transition : Transition or StreamedTransition
     restart, tolerance, max_iterations, stop
         As for `seedrank.kernels.ppr.personalized_pagerank`.
     symmetric : bool

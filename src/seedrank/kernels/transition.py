@@ -7,11 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from seedrank.kernels.adjacency import Adjacency
-from seedrank.kernels.arrays import BoolArray, DanglingRule, Direction, Float64Array, Int32Array, Int64Array
-from seedrank.kernels.runs import offsets_of
-
-MOST_REPETITION = 1.25
-"""Up to this many entries for one, whole-numbered weights are written as repetitions."""
+from seedrank.kernels.arrays import DanglingRule, Direction, Float64Array, Int32Array, Int64Array
+from seedrank.kernels.selected_entries import (
+    counts_rows,
+    inverse_of,
+    probabilities,
+    repeat,
+    row_sums,
+    select_entries,
+    simplified,
+)
 
 
 @dataclass(frozen=True)
@@ -90,15 +95,6 @@ class Transition:
         return sum(len(product.columns) for product in self.products)
 
 
-@dataclass(frozen=True)
-class _Selected:
-    """Entries of an adjacency that take part: `values` are weight × type weight, None where all are equal."""
-
-    offsets: Int64Array
-    columns: Int32Array
-    values: Float64Array | None
-
-
 def build_transition(
     by_source: Adjacency,
     by_destination: Adjacency,
@@ -129,108 +125,31 @@ def build_transition(
     -------
     Transition
     """
-    factors = None if type_weights is None or by_source.types is None else _simplified(type_weights)
+    factors = None if type_weights is None or by_source.types is None else simplified(type_weights)
     # Rows of `incoming` lead into their node, rows of `outgoing` out of it; both directions use each as both.
     incoming, outgoing = (by_source, by_destination) if direction == "in" else (by_destination, by_source)
-    parts = [_select(incoming, factors, drop_loops=False)]
+    parts = [select_entries(incoming, factors, drop_loops=False)]
     leaving = [OutgoingRows(outgoing, factors, drop_loops=False)]
-    out_weight = _row_sums(_select(outgoing, factors, drop_loops=False))
+    out_weight = row_sums(select_entries(outgoing, factors, drop_loops=False))
     if direction == "both":
-        parts.append(_select(outgoing, factors, drop_loops=True))
+        parts.append(select_entries(outgoing, factors, drop_loops=True))
         leaving.append(OutgoingRows(incoming, factors, drop_loops=True))
-        out_weight += _row_sums(_select(incoming, factors, drop_loops=True))
-    if all(_counts_rows(part) for part in parts):
-        parts = [_repeat(part) for part in parts]
-    inverse_out_weight = np.zeros_like(out_weight)
-    with np.errstate(over="ignore"):  # 1 / 1e-310: not used, see Transition.inverse_out_weight
-        np.divide(1.0, out_weight, out=inverse_out_weight, where=out_weight > 0)
+        out_weight += row_sums(select_entries(incoming, factors, drop_loops=True))
+    if all(counts_rows(part) for part in parts):
+        parts = [repeat(part) for part in parts]
     return Transition(
         nodes=by_source.nodes,
         products=tuple(
             SparseRows(
                 offsets=part.offsets,
                 columns=part.columns,
-                probabilities=_probabilities(part, out_weight),
+                probabilities=probabilities(part, out_weight),
             )
             for part in parts
         ),
         outgoing=tuple(leaving),
         out_weight=out_weight,
-        inverse_out_weight=inverse_out_weight,
+        inverse_out_weight=inverse_of(out_weight),
         dangling_nodes=np.flatnonzero(out_weight == 0).astype(np.int32),
         dangling=dangling,
     )
-
-
-def _simplified(type_weights: Float64Array) -> Float64Array:
-    """Scale by a power of two to at most 1: exact, and weight × type weight cannot overflow.
-
-    A factor that all types share that have one becomes 1: it cancels in weight / out-weight.
-    """
-    if len(np.unique(type_weights[type_weights > 0])) <= 1:
-        return (type_weights > 0).astype(np.float64)
-    exponent = int(np.frexp(type_weights.max(initial=0.0))[1])
-    return np.ldexp(type_weights, -max(exponent, 0))
-
-
-def _select(adjacency: Adjacency, factors: Float64Array | None, *, drop_loops: bool) -> _Selected:
-    """Entries that remain after types of weight 0 and, if asked, self loops are removed."""
-    keep: BoolArray | None = None
-    types = adjacency.types
-    if factors is not None and types is not None and not bool(factors.all()):
-        keep = (factors > 0)[types]
-    if drop_loops:
-        rows = np.repeat(np.arange(adjacency.nodes, dtype=np.int32), np.diff(adjacency.offsets))
-        no_loop = rows != adjacency.neighbors
-        if not bool(no_loop.all()):
-            keep = no_loop if keep is None else keep & no_loop
-    offsets, columns, weights = adjacency.offsets, adjacency.neighbors, adjacency.weights
-    if keep is not None:
-        kept_before = offsets_of(keep)
-        offsets = kept_before[offsets]
-        columns = columns[keep]
-        weights = None if weights is None else weights[keep]
-        types = None if types is None else types[keep]
-    if factors is None or types is None or not bool((factors[factors > 0] != 1).any()):
-        return _Selected(offsets, columns, weights)
-    values = factors[types]
-    if weights is not None:
-        values *= weights
-    return _Selected(offsets, columns, values)
-
-
-def _counts_rows(part: _Selected) -> bool:
-    """Whether weights are small whole numbers, as merged rows of an unweighted edge list are."""
-    if part.values is None or not len(part.values):
-        return part.values is not None
-    return float(part.values.sum()) <= MOST_REPETITION * len(part.values) and bool(
-        (part.values == np.rint(part.values)).all()
-    )
-
-
-def _repeat(part: _Selected) -> _Selected:
-    """Write an entry of weight w as w entries: 4 bytes more instead of a value for every entry, and no product."""
-    assert part.values is not None
-    times = part.values.astype(np.int64)
-    before = offsets_of(times)
-    return _Selected(before[part.offsets], np.repeat(part.columns, times), None)
-
-
-def _probabilities(part: _Selected, out_weight: Float64Array) -> Float64Array | None:
-    """Weight / out-weight by entry; 0 where type weights made all weights of a node vanish in float64."""
-    if part.values is None:
-        return None
-    divisor = out_weight[part.columns]
-    return np.divide(part.values, divisor, out=np.zeros_like(divisor), where=divisor > 0)
-
-
-def _row_sums(part: _Selected) -> Float64Array:
-    """Sum each row in the fixed order of its entries, pairwise, so that hubs keep their digits."""
-    lengths = np.diff(part.offsets)
-    if part.values is None:
-        return lengths.astype(np.float64)
-    sums = np.zeros(len(lengths), dtype=np.float64)
-    filled = np.flatnonzero(lengths)
-    if len(filled):
-        sums[filled] = np.add.reduceat(part.values, part.offsets[filled])
-    return sums

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from seedrank.kernels._cpu.compiled import mapped
 from seedrank.kernels._cpu.push import push_columns
+from seedrank.kernels._cpu.pushed_rows import pushed_rows
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
 from seedrank.kernels.backend import QueryBlock
-from seedrank.kernels.runs import offsets_of
+from seedrank.kernels.runs import offsets_of, slices_within
+from seedrank.kernels.streamed_transition import StreamedTransition
 from seedrank.kernels.transition import Transition
 
 ENTRIES_SHARE = 1024
@@ -35,27 +36,16 @@ class _Lists:
     nodes: Int32Array
     values: ScoreArray | Float64Array
 
+    def slice(self, first: int, last: int) -> _Lists:
+        """Consecutive columns, without a copy of what they hold."""
+        begin, end = self.bounds[first], self.bounds[last]
+        return _Lists(self.bounds[first : last + 1] - begin, self.nodes[begin:end], self.values[begin:end])
+
     def take(self, chosen: BoolArray) -> _Lists:
         """Keep some columns."""
         lengths = np.diff(self.bounds)
         entries = np.repeat(chosen, lengths)
         return _Lists(offsets_of(lengths[chosen]), self.nodes[entries], self.values[entries])
-
-
-class _PushedGraph(NamedTuple):
-    """The arguments of `push_columns` that say what the graph is, in order."""
-
-    out_weight: Any
-    keeps: bool
-    offsets: Any
-    neighbors: Any
-    weights: Any
-    types: Any
-    factors: Any
-    more_offsets: Any
-    more_neighbors: Any
-    more_weights: Any
-    more_types: Any
 
 
 class PushReport(NamedTuple):
@@ -80,13 +70,12 @@ class Frontier:
         In which values are stored between steps.
     """
 
-    def __init__(self, transition: Transition, precision: Precision) -> None:
+    def __init__(self, transition: Transition | StreamedTransition, precision: Precision) -> None:
         # Not the transition itself: its products would stay in memory beside those of the layout.
         self._dangling = transition.dangling
-        self._row_starts = [rows.adjacency.offsets for rows in transition.outgoing]
         self._precision: Precision = precision
         self._most_entries = transition.entries // ENTRIES_SHARE
-        self._graph = _pushed_graph(transition)
+        self._rows = pushed_rows(transition)
         self.positions: Int64Array = np.zeros(0, dtype=np.int64)
 
     def start(self, block: QueryBlock) -> None:
@@ -95,7 +84,7 @@ class Frontier:
         self._lists = _Lists(block.seed_offsets, block.seed_nodes, block.seed_weights.astype(self._precision))
         self.positions = np.arange(block.width)
         self._dangling_mass = np.zeros(block.width)
-        stuck = self._graph.out_weight[block.seed_nodes] == 0
+        stuck = self._rows.out_weight[block.seed_nodes] == 0
         column = np.repeat(self.positions, np.diff(block.seed_offsets))
         np.add.at(self._dangling_mass, column[stuck], block.seed_weights[stuck])
 
@@ -125,55 +114,53 @@ class Frontier:
 
     def step(self, *, restart: float) -> PushReport:
         """One step of the recurrence for all columns here."""
-        lists, seeds = self._lists, self._seeds
-        damping = 1.0 - restart
         share = np.full(len(self.positions), restart)
         if self._dangling == "seeds":
-            share += damping * self._dangling_mass
-        # Entries, nodes that keep their mass, and seeds: more cannot be reached.
-        room = offsets_of(self._entries() + np.diff(lists.bounds) + np.diff(seeds.bounds))
-        following = _Lists(room, np.empty(room[-1], np.int32), np.empty(room[-1], self._precision))
-        counts = np.zeros(len(self.positions), dtype=np.int64)
+            share += (1.0 - restart) * self._dangling_mass
         sums = np.zeros((3, len(self.positions)))
-        push_columns(
-            lists.bounds, lists.nodes, lists.values, seeds.bounds, seeds.nodes,
-            np.repeat(share, np.diff(seeds.bounds)) * seeds.values, damping, *self._graph,
-            following.bounds, following.nodes, following.values, counts, sums[0], sums[1], sums[2],
-        )  # fmt: skip
-        used = np.arange(room[-1]) - np.repeat(room[:-1], np.diff(room)) < np.repeat(counts, np.diff(room))
-        self._lists = _Lists(offsets_of(counts), following.nodes[used], following.values[used])
+        entries = self._entries()
+        # Together, unless rows are read for it: then so many columns as one reading brings in.
+        pushed = [
+            self._push(first, last, entries[first:last], share[first:last], sums[:, first:last], restart=restart)
+            for first, last in slices_within(entries, self._rows.most_entries)
+        ]
+        self._lists = (
+            pushed[0]
+            if len(pushed) == 1
+            else _Lists(
+                offsets_of(np.concatenate([np.diff(lists.bounds) for lists in pushed])),
+                np.concatenate([lists.nodes for lists in pushed]),
+                np.concatenate([lists.values for lists in pushed]),
+            )
+        )
         self._dangling_mass = sums[1]
         return PushReport(self.positions, sums[0], sums[1], sums[2])
+
+    def _push(
+        self, first: int, last: int, entries: Int64Array, share: Float64Array, sums: Float64Array, *, restart: float
+    ) -> _Lists:
+        """Push consecutive columns; `sums` (3, columns) becomes mass, mass on dangling nodes and difference."""
+        lists, seeds = self._lists.slice(first, last), self._seeds.slice(first, last)
+        # Entries, nodes that keep their mass, and seeds: more cannot be reached.
+        room = offsets_of(entries + np.diff(lists.bounds) + np.diff(seeds.bounds))
+        following = _Lists(room, np.empty(room[-1], np.int32), np.empty(room[-1], self._precision))
+        counts = np.zeros(last - first, dtype=np.int64)
+        mass, dangling_mass, difference = np.zeros((3, last - first))
+        push_columns(
+            lists.bounds, lists.nodes, lists.values, seeds.bounds, seeds.nodes,
+            np.repeat(share, np.diff(seeds.bounds)) * seeds.values, 1.0 - restart, *self._rows.of(lists.nodes),
+            following.bounds, following.nodes, following.values, counts, mass, dangling_mass, difference,
+        )  # fmt: skip
+        sums[:] = mass, dangling_mass, difference
+        used = np.arange(room[-1]) - np.repeat(room[:-1], np.diff(room)) < np.repeat(counts, np.diff(room))
+        return _Lists(offsets_of(counts), following.nodes[used], following.values[used])
 
     def _entries(self) -> Int64Array:
         """Entries of the graph that a step of each column touches."""
         nodes = self._lists.nodes
-        touched = sum(starts[nodes + 1] - starts[nodes] for starts in self._row_starts)
+        touched = sum(starts[nodes + 1] - starts[nodes] for starts in self._rows.starts)
         return np.diff(np.concatenate(([0], np.cumsum(touched)))[self._lists.bounds])
 
     def _take(self, chosen: BoolArray) -> None:
         self._lists, self._seeds = self._lists.take(chosen), self._seeds.take(chosen)
         self.positions, self._dangling_mass = self.positions[chosen], self._dangling_mass[chosen]
-
-
-def _pushed_graph(transition: Transition) -> _PushedGraph:
-    first, more = transition.outgoing[0], transition.outgoing[-1].adjacency
-    alone = len(transition.outgoing) == 1
-    return _PushedGraph(
-        out_weight=mapped(transition.out_weight),
-        keeps=transition.dangling == "self",
-        offsets=mapped(first.adjacency.offsets),
-        neighbors=mapped(first.adjacency.neighbors),
-        weights=_optional(first.adjacency.weights, np.float64),
-        types=_optional(first.adjacency.types, np.uint8),
-        factors=_optional(first.factors, np.float64),
-        more_offsets=mapped(np.zeros_like(more.offsets) if alone else more.offsets),
-        more_neighbors=mapped(more.neighbors),
-        more_weights=_optional(more.weights, np.float64),
-        more_types=_optional(more.types, np.uint8),
-    )
-
-
-def _optional(array: np.ndarray[Any, Any] | None, dtype: type[np.generic]) -> Any:
-    """An array that may be missing: then one of length 0."""
-    return mapped(np.zeros(0, dtype=dtype) if array is None else array)

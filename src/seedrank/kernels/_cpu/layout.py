@@ -2,40 +2,89 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from numba import get_num_threads, prange
+from numba import get_num_threads
 
-from seedrank.kernels._cpu.compiled import compiled, mapped
+from seedrank.kernels._cpu.compiled import mapped
 from seedrank.kernels._cpu.gather import AHEAD
-from seedrank.kernels.arrays import Float64Array, Int32Array, Int64Array, Precision, ScoreArray
+from seedrank.kernels._cpu.row_order import add_loops, copy_rows, row_chunks, row_order, row_scales
+from seedrank.kernels.arrays import Int32Array, Int64Array, Precision, ScoreArray
 from seedrank.kernels.runs import offsets_of
 from seedrank.kernels.transition import SparseRows, Transition
 
-CHUNK_COST = 65_536
-"""Entries (a row counts 8 more) that are summed before a thread takes its next chunk. Fixed: sums follow it."""
 
-ROW_COST = 8
+class Slab(NamedTuple):
+    """Chunks of rows that are computed together, with their entries.
+
+    Attributes
+    ----------
+    first_chunk, last_chunk : int
+        Range of chunks of the layout.
+    first_entry : int
+        Entry of the whole matrix at which the arrays begin.
+    columns : int32
+        At least `AHEAD` longer than the entries: that is prefetched, never added.
+    values : float32 or float64, or None
+    """
+
+    first_chunk: int
+    last_chunk: int
+    first_entry: int
+    columns: Int32Array
+    values: ScoreArray | None
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(Protocol):
     """The transposed transition matrix in the order of the layout; its summands are joined, row by row.
 
     Attributes
     ----------
     offsets : int64 (n + 1)
+    weighted : bool
+        Whether entries carry transition probabilities; else the block is pre-divided by the out-weights.
+    resident : bool
+        Whether all is one slab in memory.
+    """
+
+    @property
+    def offsets(self) -> Int64Array: ...
+    @property
+    def weighted(self) -> bool: ...
+    @property
+    def resident(self) -> bool: ...
+    def slabs(self, last_chunk: int, *, ascending: bool) -> Iterator[Slab]:
+        """Go through the first `last_chunk` chunks once; in any order of the slabs unless `ascending`."""
+        ...
+
+
+@dataclass(frozen=True)
+class ResidentRows:
+    """`Rows` that are in memory: one slab.
+
+    Attributes
+    ----------
+    offsets : int64 (n + 1)
     columns : int32 (m + AHEAD)
-        Rows of the block that are added; the padding is prefetched, never added.
     values : float32 or float64 (m), or None
-        Transition probabilities; None: the block is pre-divided by the out-weights.
     """
 
     offsets: Int64Array
     columns: Int32Array
     values: ScoreArray | None
+    resident: bool = True
+
+    @property
+    def weighted(self) -> bool:
+        """Whether there are values."""
+        return self.values is not None
+
+    def slabs(self, last_chunk: int, *, ascending: bool) -> Iterator[Slab]:
+        """Yield everything."""
+        yield Slab(0, last_chunk, 0, self.columns, self.values)
 
 
 @dataclass(frozen=True)
@@ -87,38 +136,27 @@ def lay_out(transition: Transition, precision: Precision) -> Layout:
     -------
     Layout
     """
-    nodes = transition.nodes
-    dangling = np.zeros(nodes, dtype=np.bool_)
-    if transition.dangling != "self":
-        dangling[transition.dangling_nodes] = True
-    node_at = np.concatenate((np.flatnonzero(~dangling), np.flatnonzero(dangling))).astype(np.int32)
-    place = np.empty(nodes, dtype=np.int32)
-    place[node_at] = np.arange(nodes, dtype=np.int32)
-    active = nodes - int(np.count_nonzero(dangling))
+    order = row_order(transition.nodes, transition.dangling_nodes, transition.dangling)
     summands = list(transition.products)
+    weighted = summands[0].probabilities is not None
     if transition.dangling == "self" and len(transition.dangling_nodes):
-        summands.append(_loops(transition, weighted=summands[0].probabilities is not None))
-    rows = _join(summands, node_at, place, precision)
-    scale = np.ones(nodes, dtype=precision)
-    unscale = np.ones(nodes, dtype=precision)
-    if transition.products[0].probabilities is None:
-        inverse: Float64Array = transition.inverse_out_weight[node_at]
-        passes_on = inverse > 0
-        scale[passes_on] = inverse[passes_on]
-        unscale[passes_on] = np.rint(1.0 / inverse[passes_on])
-    cost = rows.offsets + ROW_COST * np.arange(nodes + 1)
-    first, rest = _cut(cost, 0, active), _cut(cost, active, nodes)
+        summands.append(_loops(transition, weighted=weighted))
+    rows = _join(summands, order.node_at, order.place, precision)
+    scale, unscale = row_scales(transition.inverse_out_weight, order.node_at, precision, weighted=weighted)
+    chunks, active_chunks = row_chunks(rows.offsets, order.active)
+    loops = np.zeros_like(scale)
+    add_loops(rows.offsets, rows.columns, rows.values, scale, 0, loops)
     return Layout(
-        nodes=nodes,
-        active=active,
-        node_at=node_at,
-        place=place,
+        nodes=transition.nodes,
+        active=order.active,
+        node_at=order.node_at,
+        place=order.place,
         rows=rows,
         scale=scale,
         unscale=unscale,
-        loops=_diagonal(rows, scale),
-        chunks=np.concatenate((first, rest[1:])),
-        active_chunks=len(first) - 1,
+        loops=loops,
+        chunks=chunks,
+        active_chunks=active_chunks,
     )
 
 
@@ -130,7 +168,7 @@ def _loops(transition: Transition, *, weighted: bool) -> SparseRows:
     return SparseRows(np.cumsum(offsets), dangling, np.ones(len(dangling)) if weighted else None)
 
 
-def _join(summands: list[SparseRows], node_at: Int32Array, place: Int32Array, precision: Precision) -> Rows:
+def _join(summands: list[SparseRows], node_at: Int32Array, place: Int32Array, precision: Precision) -> ResidentRows:
     """Move whole rows, those of the first summand before those of the next; entries stay in their order."""
     lengths = [np.diff(summand.offsets)[node_at] for summand in summands]
     offsets = offsets_of(sum(lengths))
@@ -145,53 +183,6 @@ def _join(summands: list[SparseRows], node_at: Int32Array, place: Int32Array, pr
     for summand, length in zip(summands, lengths, strict=True):
         probabilities = None if summand.probabilities is None else mapped(summand.probabilities)
         source, indices = mapped(summand.offsets), mapped(summand.columns)
-        _copy_rows(source, indices, probabilities, node_at, place, starts, columns, values, bounds)
+        copy_rows(source, indices, probabilities, node_at, place, starts, columns, values, bounds)
         starts += length
-    return Rows(offsets=offsets, columns=columns, values=values)
-
-
-def _diagonal(rows: Rows, scale: ScoreArray) -> ScoreArray:
-    """Sum of the entries that lead from a row to itself."""
-    diagonal = np.zeros_like(scale)
-    _add_loops(rows.offsets, rows.columns, rows.values, scale, diagonal)
-    return diagonal
-
-
-@compiled(parallel=True)
-def _copy_rows(
-    offsets: Any,
-    columns: Any,
-    values: Any,
-    node_at: Any,
-    place: Any,
-    starts: Any,
-    out_columns: Any,
-    out_values: Any,
-    bounds: Any,
-) -> None:
-    """Copy the row of node ``node_at[row]`` to ``starts[row]``, for all rows; `bounds` shares them out."""
-    for share in prange(bounds.shape[0] - 1):
-        for row in range(bounds[share], bounds[share + 1]):
-            first, begin = offsets[node_at[row]], starts[row]
-            for i in range(offsets[node_at[row] + 1] - first):
-                out_columns[begin + i] = place[columns[first + i]]
-                if values is not None:
-                    out_values[begin + i] = values[first + i]
-
-
-@compiled(parallel=True)
-def _add_loops(offsets: Any, columns: Any, values: Any, scale: Any, diagonal: Any) -> None:
-    for row in prange(diagonal.shape[0]):
-        for entry in range(offsets[row], offsets[row + 1]):
-            if columns[entry] == row:
-                diagonal[row] += scale[row] if values is None else values[entry]
-
-
-def _cut(cost: Int64Array, first: int, last: int) -> Int64Array:
-    """Bounds of chunks of about equal cost between two rows; no chunks where there are no rows."""
-    if first == last:
-        return np.array([first], dtype=np.int64)
-    pieces = max(1, int((cost[last] - cost[first]) // CHUNK_COST))
-    targets = cost[first] + (cost[last] - cost[first]) * np.arange(1, pieces) // pieces
-    inner = first + np.searchsorted(cost[first : last + 1], targets)
-    return np.unique(np.concatenate(([first], inner, [last]))).astype(np.int64)
+    return ResidentRows(offsets=offsets, columns=columns, values=values)

@@ -58,7 +58,9 @@ def fused_step(
     everywhere: Any,
     norm: Any,
     chunks: Any,
+    first_chunk: int,
     last_chunk: int,
+    first_entry: int,
     sums: Any,
     differences: Any,
     measure: bool,
@@ -77,7 +79,7 @@ def fused_step(
     Parameters
     ----------
     offsets, columns, values : int64 (n + 1), int32 (m + AHEAD), float (m) or None
-        The product.
+        The product, or of its entries those of the chunks to compute.
     block, following : float32 or float64 (n, B)
         Stored vectors; B is 16, 32 or 64, rows start on cache lines.
     scale, unscale : float (n)
@@ -85,7 +87,11 @@ def fused_step(
     damping, everywhere, norm : float (B)
         By column: α · norm, what every node gets (the ``uniform`` dangling rule), and what the stored vector is to be
         multiplied with (1 but after relaxation).
-    chunks : int64 (c + 1); last_chunk : number of chunks to compute.
+    chunks : int64 (c + 1)
+    first_chunk, last_chunk : int
+        Range of chunks to compute.
+    first_entry : int
+        Entry of the whole product at which `columns` and `values` begin.
     sums, differences : float64 (c, B)
         Per chunk: sum of the new values; with `measure`, sum of |new - old|.
     stream : bool
@@ -99,14 +105,14 @@ def fused_step(
         total = np.empty(width, np.float64)
         row_sums = np.empty(width, block.dtype)
         row_differences = np.empty(width, block.dtype)
-        for chunk in range(thread, last_chunk, threads):
+        for chunk in range(first_chunk + thread, last_chunk, threads):
             sums[chunk, :] = 0
             differences[chunk, :] = 0
             for begin in range(chunks[chunk], chunks[chunk + 1], SUMMED_ROWS):
                 row_sums[:] = 0
                 row_differences[:] = 0
                 for row in range(begin, min(begin + SUMMED_ROWS, chunks[chunk + 1])):
-                    first, last = offsets[row], offsets[row + 1]
+                    first, last = offsets[row] - first_entry, offsets[row + 1] - first_entry
                     factor, back = scale[row], unscale[row]
                     if last - first <= SEGMENT:
                         if is64 is not None:

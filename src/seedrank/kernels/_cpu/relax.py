@@ -36,10 +36,13 @@ def _add_segments(
 
 
 @compiled(parallel=True)
-def relax_sweeps(  # noqa: PLR0912  # a branch per width is what makes it compile to registers
+def relax_rows(  # noqa: PLR0912  # a branch per width is what makes it compile to registers
     offsets: Any,
     columns: Any,
     values: Any,
+    first_entry: int,
+    first_row: int,
+    last_row: int,
     block: Any,
     scale: Any,
     unscale: Any,
@@ -49,21 +52,26 @@ def relax_sweeps(  # noqa: PLR0912  # a branch per width is what makes it compil
     seed_rows: Any,
     seed_columns: Any,
     seed_amounts: Any,
+    first_seed: int,
     active: int,
     sweeps: int,
     strip_width: int,
+    unfinished: Any,
     sums: Any,
     is64: Any,
     is32: Any,
 ) -> None:
-    """Sweep over the active rows in order, in place: v ← v + gain · ω · (damping · row @ block + restart - v).
+    """Go over a range of active rows in order, in place: v ← v + gain · ω · (damping · row @ block + restart - v).
 
-    A column is swept by one thread from the first row to the last, so its numbers depend on nothing but itself.
+    A sweep is a call for each range of rows, from the first row to the last; several sweeps may be one call for all
+    rows. A column is swept by one thread, so its numbers depend on nothing but itself.
 
     Parameters
     ----------
-    offsets, columns, values, scale, unscale
+    offsets, columns, values, first_entry, scale, unscale
         As for `fused_step`.
+    first_row, last_row : int
+        Range of rows; a sweep begins with row 0.
     block : float32 or float64 (n, B)
         Changed in place; dangling rows (from `active` on) are left alone.
     gain : float (n)
@@ -74,12 +82,17 @@ def relax_sweeps(  # noqa: PLR0912  # a branch per width is what makes it compil
         ω by column; 0 leaves a column as it is, to the last bit.
     seed_rows, seed_columns, seed_amounts : int64, int64, float
         λ s, ascending by row, then column.
+    first_seed : int
+        The first of them at `first_row` or after it.
+    active : int
     sweeps : int
-        >= 1
+        >= 1; 1 unless the range is all active rows.
     strip_width : int
         Columns a thread: 16, 32 or 64, a divisor of B.
+    unfinished : float (B)
+        Sums of rows that the next range of rows goes on with, in the precision of the block.
     sums : float64 (B)
-        Sum over the active rows after the last sweep.
+        After the last range, the sums over the active rows.
     is64, is32
         `width_markers` of the strip.
     """
@@ -89,13 +102,18 @@ def relax_sweeps(  # noqa: PLR0912  # a branch per width is what makes it compil
         omega = relaxation[left : left + strip_width]
         total = np.empty(strip_width, np.float64)
         restart = np.zeros(strip_width, block.dtype)
+        # Of its own, not a part of the argument: kernels are faster where nothing else can be the same memory.
         row_sums = np.empty(strip_width, block.dtype)
+        row_sums[:] = unfinished[left : left + strip_width]
         for _ in range(sweeps):
-            sums[left : left + strip_width] = 0
-            seed = 0
-            for begin in range(0, active, SUMMED_ROWS):
-                row_sums[:] = 0
-                for row in range(begin, min(begin + SUMMED_ROWS, active)):
+            if first_row == 0:
+                sums[left : left + strip_width] = 0
+            seed = first_seed
+            for group in range(first_row // SUMMED_ROWS, (last_row + SUMMED_ROWS - 1) // SUMMED_ROWS):
+                begin, end = max(group * SUMMED_ROWS, first_row), min((group + 1) * SUMMED_ROWS, last_row)
+                if begin % SUMMED_ROWS == 0:
+                    row_sums[:] = 0
+                for row in range(begin, end):
                     seeded = False
                     while seed < seed_rows.shape[0] and seed_rows[seed] == row:
                         column = seed_columns[seed] - left
@@ -103,7 +121,7 @@ def relax_sweeps(  # noqa: PLR0912  # a branch per width is what makes it compil
                             restart[column] = seed_amounts[seed]
                             seeded = True
                         seed += 1
-                    first, last = offsets[row], offsets[row + 1]
+                    first, last = offsets[row] - first_entry, offsets[row + 1] - first_entry
                     factor, back, own = scale[row], unscale[row], gain[row]
                     if last - first <= SEGMENT:
                         if is64 is not None:
@@ -126,17 +144,22 @@ def relax_sweeps(  # noqa: PLR0912  # a branch per width is what makes it compil
                         _add_segments(columns, values, first, last, block, total, left, is64, is32)
                         if is64 is not None:
                             relax_total_64(
-                                total, block, omega, restart, row_sums, row, left, stride, damping, factor, back, own
-                            )
+                                total, block, omega, restart, row_sums, row, left, stride, damping, factor, back,
+                                own,
+                            )  # fmt: skip
                         elif is32 is not None:
                             relax_total_32(
-                                total, block, omega, restart, row_sums, row, left, stride, damping, factor, back, own
-                            )
+                                total, block, omega, restart, row_sums, row, left, stride, damping, factor, back,
+                                own,
+                            )  # fmt: skip
                         else:
                             relax_total_16(
-                                total, block, omega, restart, row_sums, row, left, stride, damping, factor, back, own
-                            )
+                                total, block, omega, restart, row_sums, row, left, stride, damping, factor, back,
+                                own,
+                            )  # fmt: skip
                     if seeded:
                         restart[:] = 0
-                for j in range(strip_width):
-                    sums[left + j] += row_sums[j]
+                if end % SUMMED_ROWS == 0 or end == active:
+                    for j in range(strip_width):
+                        sums[left + j] += row_sums[j]
+        unfinished[left : left + strip_width] = row_sums
