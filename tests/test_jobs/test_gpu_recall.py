@@ -72,6 +72,11 @@ def test_a_traversal_under_a_budget_stays_on_the_cpu(job: dict[str, Any], tmp_pa
         seedrank.score(**job, method="bfs", **options | {budget: 10})
     with pytest.raises(ConfigError, match="--backend gpu does not have --method dfs"):
         seedrank.score(**job, method="dfs", **options)
+    options = {"workers": "gpu", "out": tmp_path / "run"}
+    with pytest.raises(ConfigError, match=f"--{budget.replace('_', '-')} is given with --method bfs on a GPU"):
+        seedrank.score(**job, method="bfs", **options | {budget: 10})
+    with pytest.raises(ConfigError, match="--workers gpu does not have --method neighbors"):
+        seedrank.score(**job, method="neighbors", **options)
     assert not (tmp_path / "run").exists()
 
 
@@ -97,7 +102,7 @@ def test_queries_that_the_memory_of_the_gpu_does_not_hold_together_come_one_afte
         seedrank.score(**job, **options)
 
 
-@pytest.mark.parametrize("method", ["walk", "bfs"])
+@pytest.mark.parametrize("method", ["walk", "bfs", "ppr"])
 def test_case_55_kernels_that_do_nothing_fail_the_queries(
     gpu_device: None, job: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: Any
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import seedrank
-from seedrank.errors import ConfigError, KernelError
+from seedrank.errors import ConfigError, KernelError, ResourceError
+from seedrank.kernels._gpu.probe import probe_device
 from seedrank.kernels.semantic import nearest_vectors
 from seedrank.kernels.vectors import Vectors, norms_of
 
@@ -113,7 +115,22 @@ def test_a_job_gives_what_it_gives_without_a_gpu(gpu_device: None, tmp_path: Pat
 
 def test_a_gpu_without_vectors_has_nothing_to_do(tmp_path: Path) -> None:
     hits = pa.table({"query_id": [1], "node_id": [2], "weight": [1.0]})
-    for method in ("semantic", "fuse"):
-        options: dict[str, Any] = {"queries": hits, "method": method, "backend": "gpu", "out": tmp_path / "run"}
-        with pytest.raises(ConfigError, match=f"--method {method}, but there are no vectors"):
+    for method, flag in itertools.product(("semantic", "fuse"), ("backend", "workers")):
+        options: dict[str, Any] = {"queries": hits, "method": method, flag: "gpu", "out": tmp_path / "run"}
+        with pytest.raises(
+            ConfigError, match=f"--{flag} gpu is given with --method {method}, but there are no vectors"
+        ):
             seedrank.score(**options)
+
+
+def test_a_gpu_that_is_not_there_is_refused_before_vectors_are_searched(tmp_path: Path) -> None:
+    if probe_device().usable:
+        pytest.skip("there is one")
+    vector = pa.array([[1.0, 0.0]])
+    options: dict[str, Any] = {"method": "semantic", "backend": "gpu", "out": tmp_path / "run"}
+    with pytest.raises(ResourceError, match=r"GPU|CuPy|driver"):
+        seedrank.score(
+            node_vectors=pa.table({"id": [1], "vector": vector}),
+            query_vectors=pa.table({"query_id": [1], "vector": vector}),
+            **options,
+        )

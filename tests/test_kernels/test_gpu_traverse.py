@@ -41,7 +41,7 @@ def assert_same(graph: RecallGraph, queries: RecallQueries, **changes: Any) -> R
     return found
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     data=st.data(),
     graph=graphs(),

@@ -20,7 +20,7 @@ from seedrank.jobs.paths import followed_graph, id_column, path_columns
 from seedrank.jobs.prepare import block_size, memory_budget
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.query_set import QuerySet
-from seedrank.jobs.recall_kernels import Kernel, recall_kernel
+from seedrank.jobs.recall_kernels import Kernel, on_device, recall_kernel
 from seedrank.jobs.resources import processors
 from seedrank.kernels.backends import BackendDecision, resolve_backend
 from seedrank.kernels.numba_support import require_compiled
@@ -44,7 +44,7 @@ def recall_requirements(options: ScoreOptions, nodes: int) -> Requirements:
     ResourceError
         There are no compiled kernels here, or no GPU that was asked for.
     """
-    if options.backend == "gpu":
+    if on_device(options):
         if options.paths:
             require_compiled("--paths")
         decision = resolve_backend("gpu")

@@ -269,17 +269,21 @@ def check_method_options(options: ScoreOptions, graph: Any) -> None:
             expected="one; --method ppr takes several",
             fix="give one --restart (or --damping), or score once for each",
         )
-    if options.backend not in ("auto", *entry.backends):
+    # Workers on GPUs compute there.
+    flag, backend = "--backend", options.backend
+    if options.workers == "gpu" and backend == "auto":
+        flag, backend = "--workers", "gpu"
+    if backend not in ("auto", *entry.backends):
         raise ConfigError(
-            f"--backend {options.backend} does not have --method {options.method}",
+            f"{flag} {backend} does not have --method {options.method}",
             expected=f"--backend auto or {' or '.join(entry.backends)}",
-            fix="drop --backend, or choose another --method",
+            fix=f"drop {flag}, or choose another --method",
         )
     if options.graph_memory == "streamed" and options.backend not in ("auto", STREAMING_BACKEND):
         refuse_streaming(options.backend, options.backend)
     if options.backend == "cugraph":
         _check_cugraph_options(options)
-    check_device_budget(options)
+    check_device_budget(options.model_copy(update={"backend": backend}))
 
 
 def _check_cugraph_options(options: ScoreOptions) -> None:

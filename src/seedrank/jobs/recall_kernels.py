@@ -21,6 +21,11 @@ from seedrank.kernels.walk_graph import build_walk_graph
 Kernel = Callable[[RecallQueries, StopFlags], RecallResult]
 
 
+def on_device(options: ScoreOptions) -> bool:
+    """Whether a GPU computes: it was asked for, and the method has a kernel there."""
+    return options.backend == "gpu" and options.method in ("walk", "bfs")
+
+
 def recall_kernel(graph: RecallGraph, query_set: QuerySet, options: ScoreOptions) -> Kernel:
     """Return the kernel of the method with everything but the queries and their flags.
 
@@ -41,8 +46,8 @@ def recall_kernel(graph: RecallGraph, query_set: QuerySet, options: ScoreOptions
         max_visited_edges=options.max_visited_edges,
     )
     kernel: Callable[..., RecallResult]
-    on_device = options.backend == "gpu"
-    if not on_device:
+    device = on_device(options)
+    if not device:
         common["threads"] = options.threads or processors()
     if options.method == "walk":
         common |= {
@@ -51,11 +56,11 @@ def recall_kernel(graph: RecallGraph, query_set: QuerySet, options: ScoreOptions
             "random_seed": options.random_seed,
             "limits": limits,
         }
-        kernel = partial(_device_walk(graph) if on_device else partial(random_walk, build_walk_graph(graph)), **common)
+        kernel = partial(_device_walk(graph) if device else partial(random_walk, build_walk_graph(graph)), **common)
     elif options.method == "neighbors":
         common |= {"hop_decay": options.hop_decay, "per_seed": options.neighbors_per_seed, "limits": limits}
         kernel = partial(one_hop, graph, **common)
-    elif on_device:
+    elif device:
         kernel = partial(_device_traversal(graph), hop_decay=options.hop_decay, max_hops=options.max_hops, **common)
     else:
         traversal = breadth_first if options.method == "bfs" else depth_first
@@ -71,7 +76,7 @@ def check_device_budget(options: ScoreOptions) -> None:
     ConfigError
         Naming the budget.
     """
-    if options.backend != "gpu" or options.method != "bfs":
+    if not on_device(options) or options.method != "bfs":
         return
     for name in ("max_visited_nodes", "max_visited_edges"):
         if getattr(options, name) is not None:

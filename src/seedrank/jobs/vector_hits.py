@@ -41,11 +41,13 @@ def check_vector_options(inputs: JobInputs, options: ScoreOptions) -> None:
     ConfigError
         Naming what is missing.
     """
-    if options.backend == "gpu" and options.method in _RANKED_ALONE and inputs.node_vectors is None:
+    flag = "--workers" if options.workers == "gpu" and options.backend == "auto" else "--backend"
+    asks_gpu = "gpu" in (options.backend, options.workers)
+    if asks_gpu and options.method in _RANKED_ALONE and inputs.node_vectors is None:
         raise ConfigError(
-            f"--backend gpu is given with --method {options.method}, but there are no vectors to search",
+            f"{flag} gpu is given with --method {options.method}, but there are no vectors to search",
             expected="--node-vectors and --query-vectors, whose products a GPU computes",
-            fix="drop --backend, or add the vectors",
+            fix=f"drop {flag}, or add the vectors",
         )
     sides = {"--node-vectors": inputs.node_vectors, "--query-vectors": inputs.query_vectors}
     missing = [flag for flag, source in sides.items() if source is None]
@@ -145,6 +147,7 @@ def with_vector_hits(
     exclude_offsets, exclude_nodes = _by_asked(excluding, excluded, query_of, len(hits.query_ids))
     where: dict[str, Any] = {}
     if options.backend == "gpu":
+        resolve_backend("gpu")  # refuses, with the reason, before CuPy is imported
         from seedrank.kernels.gpu_products import DeviceProducts  # noqa: PLC0415  # imports CuPy
 
         where = {"multiply": DeviceProducts(), "queries_at_once": DeviceProducts.QUERIES_AT_ONCE}

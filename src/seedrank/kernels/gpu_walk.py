@@ -32,6 +32,9 @@ from seedrank.kernels.walk_numbers import largest_restart, walk_keys
 STRETCH = 512
 """Steps between two looks at the stop flags."""
 
+MOST_STEPS = 1 << 28
+"""Steps of a query from all its anchors: so many, numbers of steps and of places in its tables have 32 bits."""
+
 _FREE = -1
 
 
@@ -76,14 +79,14 @@ def random_walk_on_device(
     KernelError
         The kernels computed nonsense, or the driver refused a call.
     ResourceError
-        A single query has 2**31 steps or more, from all its anchors together; the device is lost.
+        A single query has 2**28 steps or more, from all its anchors together; the device is lost.
     """
     result = RecallResult.empty(queries.width, k, precision)
     walkers = np.diff(queries.anchor_offsets)
-    if walkers.max(initial=0) * steps >= 2**31:
+    if walkers.max(initial=0) * steps >= MOST_STEPS:
         raise ResourceError(
             f"a query has {int(walkers.max()):,} anchors, of {steps:,} steps each",
-            expected="less than 2**31 steps of a query on a GPU",
+            expected=f"less than {MOST_STEPS:,} steps of a query on a GPU",
             fix="lower --walk-steps, or use --backend cpu",
         )
     used = StopFlags.none(queries.width) if flags is None else flags

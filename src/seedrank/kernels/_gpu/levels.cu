@@ -54,8 +54,8 @@ extern "C" __global__ void __launch_bounds__(RECALL_THREADS) reach_level(
     const int* lasts, int hop, int* hops, int* origins, int* found, int* counts, uint64* edges) {
     const int64 query = blockIdx.y, base = query * nodes;
     uint64 followed = 0;
-    for (int at = firsts[query] + blockIdx.x * blockDim.y + threadIdx.y; at < lasts[query];
-         at += gridDim.x * blockDim.y) {
+    for (int64 at = firsts[query] + (int64)blockIdx.x * blockDim.y + threadIdx.y; at < lasts[query];
+         at += (int64)gridDim.x * blockDim.y) {
         const int source = found[base + at], origin = origins[base + source];
         FOLLOW({
             ++followed;
@@ -74,8 +74,8 @@ extern "C" __global__ void __launch_bounds__(RECALL_THREADS) count_ways(
     const int* lasts, int hop, const int* __restrict__ hops, const int* __restrict__ origins,
     const int* __restrict__ found, uint64* ways) {
     const int64 query = blockIdx.y, base = query * nodes;
-    for (int at = firsts[query] + blockIdx.x * blockDim.y + threadIdx.y; at < lasts[query];
-         at += gridDim.x * blockDim.y) {
+    for (int64 at = firsts[query] + (int64)blockIdx.x * blockDim.y + threadIdx.y; at < lasts[query];
+         at += (int64)gridDim.x * blockDim.y) {
         const int source = found[base + at], origin = origins[base + source];
         const uint64 more = ways[base + source];
         FOLLOW({
@@ -95,8 +95,8 @@ extern "C" __global__ void has_edges(const int64* __restrict__ offsets, const in
                                      int nodes, const int* firsts, const int* lasts, const int* __restrict__ found,
                                      int* any) {
     const int query = blockIdx.y;
-    for (int at = firsts[query] + blockIdx.x * blockDim.x + threadIdx.x; at < lasts[query];
-         at += gridDim.x * blockDim.x) {
+    for (int64 at = firsts[query] + (int64)blockIdx.x * blockDim.x + threadIdx.x; at < lasts[query];
+         at += (int64)gridDim.x * blockDim.x) {
         const int node = found[(int64)query * nodes + at];
         if (offsets[node] < offsets[node + 1] || (other_offsets && other_offsets[node] < other_offsets[node + 1]))
             any[query] = 1;
@@ -117,7 +117,8 @@ extern "C" __global__ void rank_levels(const int* __restrict__ order, int nodes,
                                        const uint64* __restrict__ ways, const unsigned char* eligible,
                                        const int* classes, uint64* ranked) {
     const int64 query = blockIdx.y, base = query * nodes;
-    for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < counts[query]; at += gridDim.x * blockDim.x) {
+    const int64 step = (int64)gridDim.x * blockDim.x;
+    for (int64 at = (int64)blockIdx.x * blockDim.x + threadIdx.x; at < counts[query]; at += step) {
         const int node = found[base + at], score = classes[hops[base + node]];
         const bool may = score > 0 && ways[base + node] > 0 && (!eligible || eligible[node]);
         ranked[base + at] = may ? (uint64)score << 32 | (0xffffffffu - (unsigned)order[node]) : 0;

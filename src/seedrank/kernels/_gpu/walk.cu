@@ -95,20 +95,28 @@ extern "C" __global__ void __launch_bounds__(RECALL_THREADS) walk_steps(
     hop[walker] = length;
 }
 
+// Where the search for a node begins, in a table of any size.
+__device__ __forceinline__ unsigned first_place(int node) {
+    return (unsigned)((uint64)node * 0x9E3779B97F4A7C15ull >> 32);
+}
+
 // Where a node stands in an open table of `mask` + 1 places that begins at `start`, or where it would; -1 is FREE.
 __device__ __forceinline__ int64 place_of(const int* keys, int64 start, unsigned mask, int node) {
-    unsigned at = (unsigned)((uint64)node * 0x9E3779B97F4A7C15ull >> 32) & mask;
+    unsigned at = first_place(node) & mask;
     while (keys[start + at] != node && keys[start + at] != FREE) at = (at + 1) & mask;
     return start + at;
 }
 
-// The same, after the node has been entered.
+// The same, after the node has been entered. What is read may be older than what another thread has entered, so a place
+// that looks free is decided by the exchange alone.
 __device__ __forceinline__ int64 entered(int* keys, int64 start, unsigned mask, int node) {
+    unsigned at = first_place(node) & mask;
     for (;;) {
-        const int64 place = place_of(keys, start, mask, node);
-        if (keys[place] == node) return place;
-        const int before = atomicCAS(&keys[place], FREE, node);
-        if (before == FREE || before == node) return place;
+        int* key = &keys[start + at];
+        int before = *key;
+        if (before == FREE) before = atomicCAS(key, FREE, node);
+        if (before == FREE || before == node) return start + at;
+        at = (at + 1) & mask;
     }
 }
 
