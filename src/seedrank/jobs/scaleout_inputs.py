@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,17 +13,23 @@ import pyarrow as pa
 
 from seedrank.errors import ConfigError
 from seedrank.io.files import storage_errors
-from seedrank.io.matrix import is_pair
-from seedrank.io.queries import HitTable
-from seedrank.jobs.inputs import QUERY_INPUTS, JobInputs
+from seedrank.io.matrix import is_pair, read_matrix
+from seedrank.jobs.inputs import DESCRIPTIONS, QUERY_INPUTS, JobInputs
 from seedrank.jobs.locations import local_path
 
 
 @dataclass(frozen=True)
 class InMemory:
-    """Something that was in the memory of the process that owns the run; ``file`` holds it, pickled."""
+    """A table, or ids and an array, that was in the memory of the process that owns the run.
 
-    file: str
+    Attributes
+    ----------
+    table : Arrow file of the table, or of the ids.
+    array : ``.npy`` file of the array; None for a table.
+    """
+
+    table: str
+    array: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,31 +61,34 @@ def ship_inputs(inputs: JobInputs, folder: Path) -> ShippedInputs:
     ------
     ConfigError
         A URL of a storage that only this process has.
+    InputDataError
+        An array, or its ids, are none.
     """
     sources = {name: getattr(inputs, name) for name in QUERY_INPUTS}
     return ShippedInputs(
-        {name: _shipped(source, folder / f"{name}.pickle") for name, source in sources.items() if source is not None}
+        {name: _shipped(source, folder / name, name) for name, source in sources.items() if source is not None}
     )
 
 
-def _shipped(source: Any, file: Path) -> Any:
+def _shipped(source: Any, file: Path, name: str) -> Any:
     if isinstance(source, (str, os.PathLike)):
         return _absolute(source)
     if isinstance(source, (list, tuple)) and not is_pair(source):
-        return [_shipped(entry, file.with_stem(f"{file.stem}-{place}")) for place, entry in enumerate(source)]
-    with storage_errors(f"writing {file}"), file.open("wb") as stream:
-        pickle.dump(_plain(source), stream, protocol=pickle.HIGHEST_PROTOCOL)
-    return InMemory(str(file.absolute()))
+        return [_shipped(entry, file.with_name(f"{file.name}-{place}"), name) for place, entry in enumerate(source)]
+    table_file, array_file = file.with_suffix(".arrow").absolute(), file.with_suffix(".npy").absolute()
+    if isinstance(source, pa.Table):
+        _write_table(table_file, source)
+        return InMemory(str(table_file))
+    matrix = read_matrix(source, what=DESCRIPTIONS[name], id_column="id", only_ids=True)
+    _write_table(table_file, pa.table({"id": matrix.ids}))
+    with storage_errors(f"writing {array_file}"), array_file.open("wb") as stream:
+        np.save(stream, matrix.rows, allow_pickle=False)
+    return InMemory(str(table_file), str(array_file))
 
 
-def _plain(source: Any) -> Any:
-    """Leave out what a pickle need not have: a mapped array becomes one in memory, a record batch a table."""
-    if isinstance(source, pa.RecordBatch):
-        return pa.Table.from_batches([source])
-    if isinstance(source, Sequence) and is_pair(source):
-        return source[0], np.asarray(source[1])
-    assert isinstance(source, (pa.Table, HitTable))
-    return source
+def _write_table(file: Path, table: pa.Table) -> None:
+    with storage_errors(f"writing {file}"), pa.ipc.new_file(str(file), table.schema) as writer:
+        writer.write_table(table)
 
 
 def _absolute(source: str | os.PathLike[str]) -> str:
@@ -101,5 +109,9 @@ def _opened(source: Any) -> Any:
         return [_opened(entry) for entry in source]
     if not isinstance(source, InMemory):
         return source
-    with storage_errors(f"reading {source.file}"), Path(source.file).open("rb") as stream:
-        return pickle.load(stream)  # noqa: S301  # the run's own file, in its own folder
+    with storage_errors(f"reading {source.table}"), pa.memory_map(source.table) as stream:
+        table = pa.ipc.open_file(stream).read_all()
+    if source.array is None:
+        return table
+    with storage_errors(f"reading {source.array}"):
+        return table.column("id").combine_chunks(), np.load(source.array, allow_pickle=False)
