@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from distributed.comm import CommClosedError
 
 import seedrank
 from seedrank.errors import ConfigError, InputDataError, InterruptedRunError, ResourceError, StorageError
@@ -109,6 +110,25 @@ def test_workers_take_over_what_did_not_change(
     run = seedrank.score(store, queries=changed, out=tmp_path / "run", scheduler=scheduler, since="run", **OPTIONS)
     assert sum(part.taken_over for part in run.manifest.parts) == 39
     assert same(run, seedrank.score(store, queries=changed, out=tmp_path / "plain", **OPTIONS))
+
+
+def test_a_worker_that_dies_while_it_is_told_of_the_run(
+    scheduler: str, store: seedrank.GraphStore, hits: Path, local: seedrank.Run, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """The scheduler hangs up then, though it lives: once is no lost scheduler, always is one."""
+    register, left = distributed.Client.register_plugin, [1]
+
+    def hung_up(client: Any, plugin: Any) -> Any:
+        register(client, plugin)
+        if left[0]:
+            left[0] -= 1
+            raise CommClosedError("Stream is closed")
+
+    monkeypatch.setattr(distributed.Client, "register_plugin", hung_up)
+    assert same(seedrank.score(store, queries=hits, out=tmp_path / "run", scheduler=scheduler, **OPTIONS), local)
+    left[0] = 3
+    with pytest.raises(StorageError, match="Stream is closed"):
+        seedrank.score(store, queries=hits, out=tmp_path / "other", scheduler=scheduler, **OPTIONS)
 
 
 def test_case_59_neither_graph_nor_hits_travel(

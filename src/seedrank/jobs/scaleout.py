@@ -90,7 +90,7 @@ class DaskEngine:
                     own=workers.own,
                     log_level=logging.getLogger("seedrank").getEffectiveLevel(),
                 )
-                workers.client.register_plugin(JobPlugin(told))
+                workers.tell(JobPlugin(told))
                 self._open.callback(_leave, workers, name)
                 tasks = Tasks(workers, job.clock, address, name)
                 for worker in hosts:

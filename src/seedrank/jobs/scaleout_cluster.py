@@ -25,6 +25,8 @@ from seedrank.jobs.scaleout_devices import visible_devices
 CONNECT_S = 15.0
 #: Seconds for which a run waits for a first worker, and goes on hoping when the last one is gone.
 WORKERS_S = 60.0
+#: How often a scheduler that hangs up is told of a run.
+TELL_TIMES = 3
 #: Seconds in which workers have to leave before they are killed.
 LEAVE_S = 2.0
 #: What a worker process is started with. Numba and Arrow are told their threads by `--threads`; of others there is one.
@@ -83,6 +85,26 @@ class Workers:
                 raise no_worker(WORKERS_S)
             time.sleep(0.1)
         return found
+
+    def tell(self, plugin: Any) -> None:
+        """Register a plugin with every worker, also with those that come later.
+
+        A worker that dies just then makes the scheduler hang up on who asked, though it lives itself.
+
+        Raises
+        ------
+        OSError
+            The scheduler is lost.
+        """
+        for attempt in range(TELL_TIMES):
+            try:
+                self.client.register_plugin(plugin)
+            except OSError:
+                if attempt + 1 == TELL_TIMES or self.client.status != "running":
+                    raise
+                time.sleep(0.2)
+            else:
+                return
 
 
 @contextmanager

@@ -112,7 +112,8 @@ class PieceReport(NamedTuple):
 class JobPlugin(WorkerPlugin):  # type: ignore[misc]  # distributed is not typed
     """Remembers a run on a worker, and holds what the tasks of the run have opened."""
 
-    idempotent = True
+    #: Told once more, a worker begins anew: the first time it may have missed it.
+    idempotent = False
     state: JobState
 
     def __init__(self, job: JobOnWorkers) -> None:
