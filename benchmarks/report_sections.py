@@ -331,6 +331,34 @@ def many_queries(document: Document) -> Iterator[str]:
     yield from table(["queries", "peak, MB", "seconds", "of them scoring"], rows)
 
 
+def halving(document: Document) -> Iterator[str]:
+    """The same job with less and less room."""
+    rows = [
+        [
+            "all" if run["room_bytes"] is None else f"{run['room_bytes'] / 1e6:,.0f} MB",
+            str(run["planned"]),
+            str(run["final"]),
+            f"{run['seconds']:.1f}",
+            "yes" if run["same_files"] else "**no**",
+        ]
+        for run in document["runs"]
+    ]
+    yield from table(["room beside the graph", "queries planned together", "in the end", "seconds", "same files"], rows)
+
+
+def object_store(document: Document) -> Iterator[str]:
+    """Seconds and requests of runs on a disk and at an object store."""
+    parameters = document["parameters"]
+    same = "The same candidates." if document["same_files"] else "**Other candidates.**"
+    yield f"{parameters['queries']:,} queries in {parameters['parts']} parts. {same}"
+    yield ""
+    rows = [
+        [name, f"{run['seconds']:.1f}", ", ".join(f"{count} {method}" for method, count in run["requests"].items())]
+        for name, run in document["runs"].items()
+    ]
+    yield from table(["run", "seconds", "requests"], rows)
+
+
 SECTIONS: dict[str, tuple[str, Callable[[Document], Iterator[str]]]] = {
     "peers": ("Beside other programs", peers),
     "product": ("The product beside C", product),
@@ -348,6 +376,8 @@ SECTIONS: dict[str, tuple[str, Callable[[Document], Iterator[str]]]] = {
     "workers": ("Workers", workers),
     "row_groups": ("Large and small row groups", row_groups),
     "fuzz": ("Inputs that should not be there", fuzz),
+    "halving": ("Blocks that do not fit", halving),
+    "object_store": ("Runs at an object store", object_store),
     "kills": ("Runs that are killed", kills),
     "convergence": ("Products to an L1 error of 1e-6", convergence),
 }
