@@ -1,7 +1,7 @@
 """What a run at an object store costs beside one on the local disk, in seconds and in requests (case 62).
 
-    python benchmarks/object_store.py
-    python benchmarks/object_store.py --quick
+    python benchmarks/object_store_requests.py
+    python benchmarks/object_store_requests.py --quick
 
 The server is moto's, with the API of S3, in this process on loopback: what it takes is Python's time, not that of a
 network, so the requests are the figure that counts. Candidates are compared byte by byte. The data is random. Written
