@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scipy import sparse
 
 from seedrank.errors import KernelError, ResourceError
 from seedrank.kernels.arrays import Precision
@@ -18,7 +17,6 @@ from seedrank.kernels.backend import Backend, SummingBackend
 from seedrank.kernels.backends import create_backend
 from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.kernels.topk import top_k
-from seedrank.kernels.transition import SparseRows
 from seedrank.testing.harness import KernelGraph, kernel_graph, query_block
 
 pytestmark = pytest.mark.usefixtures("gpu_device")
@@ -72,30 +70,6 @@ def test_every_width_gives_the_same_bits(precision: Precision, weighted: bool) -
         parts = (report.mass, report.dangling_mass, report.difference, best.nodes, best.scores, sums.nodes, sums.scores)
         found[width] = [tuple(part[column].tobytes() for part in parts) for column in columns]
     assert all(found[width] == found[64][:width] for width in found)
-
-
-@pytest.mark.parametrize("kind", ["one", "two", "two with values", "one of two with values"])
-def test_summands_become_one_matrix(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    random = np.random.default_rng(8)
-    inverse = random.random(50)
-    products, expected = [], np.zeros((50, 50))
-    for place in range(1 if kind == "one" else 2):
-        lengths = random.integers(0, 9, 50)
-        columns = random.integers(0, 50, lengths.sum()).astype(np.int32)
-        valued = kind == "two with values" or (kind == "one of two with values" and place == 1)
-        values = random.random(len(columns)) if valued else None
-        rows = SparseRows(np.concatenate(([0], np.cumsum(lengths))), columns, values)
-        products.append(rows)
-        factors = inverse[columns] if values is None else values
-        expected += sparse.csr_array((factors, columns, rows.offsets), shape=(50, 50)).toarray()
-    graphs = module("_gpu.device_graph")
-    monkeypatch.setattr(graphs, "_ROWS_AT_ONCE", 7)
-    offsets, columns, values = graphs.merge_rows(products, inverse)
-    assert (values is None) == (kind in ("one", "two"))
-    factors = inverse[columns] if values is None else values
-    np.testing.assert_allclose(sparse.csr_array((factors, columns, offsets), shape=(50, 50)).toarray(), expected)
-    assert columns.dtype == np.int32
-    assert offsets.dtype == np.int64
 
 
 def test_long_rows_are_cut_into_pieces() -> None:

@@ -23,6 +23,7 @@ from seedrank.kernels._gpu.device import (
 from seedrank.kernels._gpu.device_graph import DeviceGraph, upload_graph
 from seedrank.kernels._gpu.selection import select_on_device
 from seedrank.kernels._gpu.source import CHUNK_ROWS, FOLD, LANES, STRIPES
+from seedrank.kernels._gpu.staging import PIECE_BYTES
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision
 from seedrank.kernels.backend import QueryBlock, Selection, StepReport
 from seedrank.kernels.transition import Transition
@@ -72,11 +73,17 @@ class GpuBackend:
     more than 2048 entries are cut into pieces that warps add independently. A thread block finishes 256 rows and adds
     up their columns in a fixed order, and its sums are folded likewise: no bit depends on the width of the block, on
     other columns or on the order in which threads run. An addition of floating-point numbers is never atomic.
+
+    Parameters
+    ----------
+    piece_bytes : int
+        What of the graph is copied at once; see `seedrank.kernels._gpu.staging.Staging`.
     """
 
     name = "gpu"
 
-    def __init__(self) -> None:
+    def __init__(self, *, piece_bytes: int = PIECE_BYTES) -> None:
+        self._piece_bytes = piece_bytes
         self._loaded: DeviceGraph | None = None
         self._started: _Block | None = None
         self._eligible: tuple[BoolArray, cupy.ndarray] | None = None
@@ -105,7 +112,7 @@ class GpuBackend:
         free = free_bytes()
         try:
             with device_errors():
-                self._loaded = upload_graph(transition, precision=precision, order=order)
+                self._loaded = upload_graph(transition, precision=precision, order=order, piece_bytes=self._piece_bytes)
         except MemoryError as error:
             raise ResourceError(
                 f"the graph of {transition.nodes:,} nodes and {transition.entries:,} entries does not fit into the "
