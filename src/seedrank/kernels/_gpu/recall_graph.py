@@ -10,7 +10,7 @@ import numpy as np
 from seedrank.kernels._gpu.device import NULL
 from seedrank.kernels._gpu.staging import PIECE_BYTES, Staging
 from seedrank.kernels.arrays import BoolArray, Int32Array, Int64Array
-from seedrank.kernels.recall_graph import RecallGraph
+from seedrank.kernels.recall.recall_graph import RecallGraph
 
 
 @dataclass
@@ -61,7 +61,7 @@ def upload_recall_graph(
     ----------
     graph : RecallGraph
     cumulative : tuple of int64 (m)
-        Of a `seedrank.kernels.walk_graph.WalkGraph`, for choices by weight.
+        Of a `seedrank.kernels.recall.walk_graph.WalkGraph`, for choices by weight.
     piece_bytes : int
         See `seedrank.kernels._gpu.staging.Staging`.
 
