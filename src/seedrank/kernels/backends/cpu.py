@@ -98,7 +98,7 @@ class CpuBackend:
             frontier=Frontier(transition, precision),
         )
 
-    def widest_block(self, nodes: int, precision: Precision) -> int:
+    def widest_block(self, nodes: int, precision: Precision, *, sums: int = 0) -> int:
         """Return 64, or 32 where two blocks of that width stay in the cache and two of 64 do not."""
         bytes_of_32 = 2 * 32 * nodes * np.dtype(precision).itemsize
         return 32 if bytes_of_32 <= CACHE_BYTES < 2 * bytes_of_32 else 64

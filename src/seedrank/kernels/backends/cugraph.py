@@ -95,7 +95,7 @@ class CugraphBackend:
                 fix="end other processes on the GPU, take one with more memory, or use --backend gpu or cpu",
             ) from error
 
-    def widest_block(self, nodes: int, precision: Precision) -> int:
+    def widest_block(self, nodes: int, precision: Precision, *, sums: int = 0) -> int:
         """As many columns as half of the free memory of the device holds, at most 8."""
         return max(1, min(WIDEST, int(USABLE * free_bytes()) // max(1, self.bytes_per_query(nodes, precision))))
 

@@ -31,6 +31,9 @@ from seedrank.kernels.transition import Transition
 WIDEST = 64
 """Most columns of a block: a lane computes two."""
 
+NODE_BYTES = 12
+"""Bytes of a node that a block takes whatever its width: which columns may select it, and within whose reach it is."""
+
 USABLE = 0.85
 """Share of the free memory that blocks are planned with."""
 
@@ -121,9 +124,12 @@ class GpuBackend:
                 fix="end other processes on the GPU, take one with more memory, or use --backend cpu",
             ) from error
 
-    def widest_block(self, nodes: int, precision: Precision) -> int:
-        """As many columns as the free memory of the device holds, at most 64."""
-        return max(1, min(WIDEST, int(USABLE * free_bytes()) // max(1, self.bytes_per_query(nodes, precision))))
+    def widest_block(self, nodes: int, precision: Precision, *, sums: int = 0) -> int:
+        """As many columns as the free memory of the device holds, at most 64; the graph tells what long rows take."""
+        pieces = 0 if self._loaded is None else self._loaded.pieces
+        a_query = self.bytes_per_query(nodes, precision, sums=sums) + 8 * pieces
+        room = int(USABLE * free_bytes()) - NODE_BYTES * nodes
+        return max(1, min(WIDEST, room // max(1, a_query)))
 
     def stored_columns(self, width: int) -> int:
         """As many columns as queries."""

@@ -114,7 +114,7 @@ class ScipyBackend:
             order=order,
         )
 
-    def widest_block(self, nodes: int, precision: Precision) -> int:
+    def widest_block(self, nodes: int, precision: Precision, *, sums: int = 0) -> int:
         """A product reads the graph once for all columns; beyond 64 that no longer shows."""
         return 64
 
