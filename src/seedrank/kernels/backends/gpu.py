@@ -26,6 +26,7 @@ from seedrank.kernels._gpu.source import CHUNK_ROWS, FOLD, LANES, STRIPES
 from seedrank.kernels._gpu.staging import PIECE_BYTES
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision
 from seedrank.kernels.backend import QueryBlock, Selection, StepReport
+from seedrank.kernels.backends.in_turn import InTurn
 from seedrank.kernels.transition import Transition
 
 WIDEST = 64
@@ -68,7 +69,7 @@ class _Block:
         return len(self.columns)
 
 
-class GpuBackend:
+class GpuBackend(InTurn[DeviceGraph, _Block]):
     """Backend on one GPU: the graph is uploaded once, blocks stay there, and only sums and top-k come back.
 
     The block is an (n, width) matrix in C order and in the precision of the run. A warp computes a row, its lanes
@@ -86,22 +87,9 @@ class GpuBackend:
     name = "gpu"
 
     def __init__(self, *, piece_bytes: int = PIECE_BYTES) -> None:
+        super().__init__()
         self._piece_bytes = piece_bytes
-        self._loaded: DeviceGraph | None = None
-        self._started: _Block | None = None
         self._eligible: tuple[BoolArray, cupy.ndarray] | None = None
-
-    @property
-    def _graph(self) -> DeviceGraph:
-        if self._loaded is None:
-            raise RuntimeError("load comes first")
-        return self._loaded
-
-    @property
-    def _block(self) -> _Block:
-        if self._started is None:
-            raise RuntimeError("start comes first")
-        return self._started
 
     def load(self, transition: Transition, *, precision: Precision, order: Int32Array) -> None:
         """Upload a graph; see `Backend.load`.
