@@ -56,7 +56,7 @@ def ppr_requirements(options: ScoreOptions, nodes: int) -> Requirements:
         bytes_per_query=backend.bytes_per_query(nodes, options.precision, sums=_sums(options))
         + (0 if options.group_by is None else RANKED_NODE_BYTES * min(options.top_k, nodes)),
         stored_columns=backend.stored_columns,
-        widest=backend.widest_block(nodes, options.precision),
+        widest=backend.widest_block(nodes, options.precision, sums=_sums(options)),
     )
 
 
@@ -112,7 +112,7 @@ def start_ppr(
     with stopwatch.stage("transition"):
         graph = followed_graph(store, options) if options.paths or options.max_hops is not None else None
     # Of the memory of a device, what the graph left.
-    needs = replace(needs, widest=backend.widest_block(transition.nodes, options.precision))
+    needs = replace(needs, widest=backend.widest_block(transition.nodes, options.precision, sums=_sums(options)))
     budget = memory.left_for_blocks(memory_budget(options.memory_limit), given=options.memory_limit is not None)
     query_set = queries()
     with stopwatch.stage("load_backend"):
