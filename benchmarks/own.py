@@ -17,10 +17,10 @@ from graphs import Int32Array, SimpleGraph
 from peer import ITERATIONS, RESTART, TOP_K
 
 import seedrank
-from seedrank.kernels.adjacency import build_adjacency
 from seedrank.kernels.arrays import Precision
 from seedrank.kernels.backend import Backend, QueryBlock
-from seedrank.kernels.backends import create_backend
+from seedrank.kernels.backends.resolver import create_backend
+from seedrank.kernels.building.adjacency import build_adjacency
 from seedrank.kernels.ppr import BlockResult, personalized_pagerank
 from seedrank.kernels.relaxation import Relaxation, choose_relaxation
 from seedrank.kernels.transition import Transition, build_transition

@@ -27,13 +27,13 @@ from graphs import SEEDS_PER_QUERY, SHARED, Int32Array, SimpleGraph, available_g
 from measure import alternating_minima, write_results
 from own import own_edges
 
-from seedrank.kernels.adjacency import build_adjacency
+from seedrank.kernels.building.adjacency import build_adjacency
 from seedrank.kernels.paths import shortest_paths
-from seedrank.kernels.recall import RecallLimits, RecallQueries, RecallResult
-from seedrank.kernels.recall_graph import RecallGraph, build_recall_graph
-from seedrank.kernels.traverse import breadth_first
-from seedrank.kernels.walk import random_walk
-from seedrank.kernels.walk_graph import WalkGraph, build_walk_graph
+from seedrank.kernels.recall.forms import RecallLimits, RecallQueries, RecallResult
+from seedrank.kernels.recall.recall_graph import RecallGraph, build_recall_graph
+from seedrank.kernels.recall.traverse import breadth_first
+from seedrank.kernels.recall.walk import random_walk
+from seedrank.kernels.recall.walk_graph import WalkGraph, build_walk_graph
 
 STEPS = 1_000
 RESTART = 0.2

@@ -10,7 +10,7 @@ from typing import Any
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
-#: The widest block of a product, and the share of free device memory that blocks may take (kernels/gpu_backend.py).
+#: The widest block of a product, and the share of free device memory that blocks may take (kernels/backends/gpu.py).
 WIDEST, USABLE = 64, 0.85
 #: What a gather from beyond the caches moves at least, in bytes: a sector on a GPU, a line on a host.
 SECTOR, LINE = 32, 64

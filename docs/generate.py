@@ -30,11 +30,11 @@ from pydantic.fields import FieldInfo
 from seedrank.config import BuildOptions, ScoreOptions
 from seedrank.config.names import Group, OptionInfo
 from seedrank.io.candidates import FURTHER_COLUMNS, candidates_schema, queries_schema
-from seedrank.io.paths_of_tests import PATHS_OF_TESTS
+from seedrank.io.graph.paths_of_tests import PATHS_OF_TESTS
 from seedrank.io.records import GraphFacts, RunManifest
 from seedrank.jobs.cli.main import COMMANDS, run
 from seedrank.jobs.methods import METHODS
-from seedrank.jobs.planner import (
+from seedrank.jobs.planning.planner import (
     BUDGETS,
     NEEDS,
     PLANS,
@@ -46,7 +46,7 @@ from seedrank.jobs.planner import (
     Signals,
     choose,
 )
-from seedrank.jobs.signals import TEXT_RULES
+from seedrank.jobs.planning.signals import TEXT_RULES
 from seedrank.testing.toys import TOYS
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -16,7 +16,7 @@ from typing import Any
 
 def dask_setup(worker: Any) -> None:
     """Let this worker look for doom; Dask calls this when the worker starts."""
-    from seedrank.jobs import blocks  # noqa: PLC0415  # in the worker alone
+    from seedrank.jobs.operators import blocks  # noqa: PLC0415  # in the worker alone
 
     folder, score_block = Path(os.environ["DOOM_FOLDER"]), blocks._score_block
 

@@ -21,7 +21,14 @@ from typing import Any
 import pytest
 
 #: What commands import when they need it, and what Arrow does where it finds pandas.
-_IMPORTED = ("faulty", "seedrank.jobs.build", "seedrank.jobs.score", "seedrank.kernels.scipy_backend", "rich", "pandas")
+_IMPORTED = (
+    "faulty",
+    "seedrank.jobs.build",
+    "seedrank.jobs.score",
+    "seedrank.kernels.backends.scipy",
+    "rich",
+    "pandas",
+)
 
 
 class ForkedCommands:

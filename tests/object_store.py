@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from seedrank.io import retries
+from seedrank.io.storage import retries
 
 SECRET = "sEcret/of+the/tests"  # noqa: S105  # of a server on loopback
 ERROR = "<?xml version='1.0'?><Error><Code>{code}</Code><Message>{code} of the tests</Message></Error>"

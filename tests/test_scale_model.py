@@ -14,7 +14,7 @@ import pytest
 import seedrank
 from seedrank.jobs.prepare import adjacency
 from seedrank.kernels._cpu.layout import lay_out
-from seedrank.kernels.cpu_backend import CpuBackend
+from seedrank.kernels.backends.cpu import CpuBackend
 from seedrank.kernels.transition import build_transition
 
 FORMULAS = Path(__file__).parents[1] / "benchmarks" / "scale_formulas.py"

@@ -26,8 +26,8 @@ from graphs import SHARED, load_graph, make_queries
 from measure import write_results
 from recall import COMMON, RESTART, STEPS, Loaded, load, queries_of, two_hops, walk
 
-from seedrank.kernels.backends import resolve_backend
-from seedrank.kernels.recall import RecallLimits, RecallQueries
+from seedrank.kernels.backends.resolver import resolve_backend
+from seedrank.kernels.recall.forms import RecallLimits, RecallQueries
 from seedrank.kernels.semantic import nearest_vectors
 from seedrank.kernels.vectors import Vectors, norms_of
 
@@ -56,8 +56,8 @@ def beside(device: Callable[[], Any], host: Callable[[], Any]) -> dict[str, floa
 def recall(loaded: Loaded, queries: RecallQueries) -> dict[str, Any]:
     """Walks of `STEPS` steps an anchor, with and without weights, and traversals of two hops."""
     graphs = importlib.import_module("seedrank.kernels._gpu.recall_graph")
-    on_device = importlib.import_module("seedrank.kernels.gpu_walk").random_walk_on_device
-    traverse = importlib.import_module("seedrank.kernels.gpu_traverse").breadth_first_on_device
+    on_device = importlib.import_module("seedrank.kernels.recall.gpu_walk").random_walk_on_device
+    traverse = importlib.import_module("seedrank.kernels.recall.gpu_traverse").breadth_first_on_device
     threads, rows = os.cpu_count() or 1, {}
     setting = {"restart": RESTART, "steps": STEPS, "random_seed": 0, "limits": RecallLimits(), **COMMON}
     for kind, walks in loaded.walks.items():

@@ -26,7 +26,7 @@ from measure import write_results
 from own import Kernels
 
 from seedrank.kernels.backend import Backend
-from seedrank.kernels.backends import create_backend
+from seedrank.kernels.backends.resolver import create_backend
 from seedrank.kernels.ppr import personalized_pagerank
 
 WIDTHS = (8, 16, 32, 64)

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from seedrank.jobs.evaluate import Evaluation, evaluate
     from seedrank.jobs.explain import explain
     from seedrank.jobs.explanation import Explanation
+    from seedrank.jobs.graphs.stores import open_graph
     from seedrank.jobs.info import info
     from seedrank.jobs.plan import Plan, plan
     from seedrank.jobs.ranker import Ranker, rerank
     from seedrank.jobs.results import Run, open_run
     from seedrank.jobs.score import score
-    from seedrank.jobs.stores import open_graph
 
 _HOME = {
     "GraphStore": ("seedrank.io.graphstore", "GraphStore"),
-    "open_graph": ("seedrank.jobs.stores", "open_graph"),
+    "open_graph": ("seedrank.jobs.graphs.stores", "open_graph"),
     "build": ("seedrank.jobs.build", "build"),
     "CheckReport": ("seedrank.jobs.check", "CheckReport"),
     "check": ("seedrank.jobs.check", "check"),

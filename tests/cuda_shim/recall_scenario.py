@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from seedrank.kernels._gpu.recall_graph import upload_recall_graph
-from seedrank.kernels.gpu_traverse import breadth_first_on_device
-from seedrank.kernels.gpu_walk import random_walk_on_device
-from seedrank.kernels.recall import RecallLimits, RecallQueries, RecallResult
-from seedrank.kernels.recall_graph import FollowedRows, RecallGraph
+from seedrank.kernels.recall.forms import RecallLimits, RecallQueries, RecallResult
+from seedrank.kernels.recall.gpu_traverse import breadth_first_on_device
+from seedrank.kernels.recall.gpu_walk import random_walk_on_device
+from seedrank.kernels.recall.recall_graph import FollowedRows, RecallGraph
+from seedrank.kernels.recall.traverse import breadth_first
+from seedrank.kernels.recall.walk import random_walk
+from seedrank.kernels.recall.walk_graph import build_walk_graph
 from seedrank.kernels.runs import offsets_of
-from seedrank.kernels.traverse import breadth_first
-from seedrank.kernels.walk import random_walk
-from seedrank.kernels.walk_graph import build_walk_graph
 
 NODES = 500
 

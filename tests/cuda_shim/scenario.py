@@ -15,7 +15,7 @@ from scipy import sparse
 from seedrank.kernels._gpu.device import launch
 from seedrank.kernels.arrays import DanglingRule, Float64Array, Int64Array, Precision
 from seedrank.kernels.backend import QueryBlock, Selection
-from seedrank.kernels.gpu_backend import GpuBackend
+from seedrank.kernels.backends.gpu import GpuBackend
 from seedrank.kernels.topk import top_k
 from seedrank.kernels.transition import SparseRows, Transition
 

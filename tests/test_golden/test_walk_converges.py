@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from seedrank.kernels.backends import create_backend
-from seedrank.kernels.recall import RecallLimits
-from seedrank.kernels.walk import random_walk
-from seedrank.kernels.walk_graph import build_walk_graph
+from seedrank.kernels.backends.resolver import create_backend
+from seedrank.kernels.recall.forms import RecallLimits
+from seedrank.kernels.recall.walk import random_walk
+from seedrank.kernels.recall.walk_graph import build_walk_graph
 from seedrank.testing.harness import kernel_graph, kernel_personalized_pagerank
 from seedrank.testing.recall_harness import recall_graph, recall_queries, recalled
 from seedrank.testing.toys import Edge

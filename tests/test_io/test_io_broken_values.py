@@ -13,12 +13,12 @@ import pytest
 
 import seedrank
 from seedrank.errors import InputDataError
+from seedrank.io.arrow.value_checks import refuse_broken_values
 from seedrank.io.edges import read_edges
 from seedrank.io.exclusions import read_exclusions
 from seedrank.io.nodes import read_nodes
 from seedrank.io.queries import read_hits
 from seedrank.io.query_info import read_query_info
-from seedrank.io.value_checks import refuse_broken_values
 
 
 def not_utf8(kind: pa.DataType) -> pa.Array:

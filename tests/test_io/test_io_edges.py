@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from seedrank.errors import InputDataError
 from seedrank.io import ids
-from seedrank.io.edge_rows import EdgeColumns
+from seedrank.io.edge_list.edge_rows import EdgeColumns
 from seedrank.io.edges import EdgeList, read_edges
 from seedrank.io.nodes import read_nodes
 

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seedrank.errors import InputDataError
-from seedrank.io import encoders, ids
+from seedrank.io import ids
+from seedrank.io.edge_list import encoders
 from seedrank.io.ids import IdEncoder, common_id_type, match_ids
 
 INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import seedrank
 from seedrank.errors import InputDataError
-from seedrank.io.globs import globs_pattern
-from seedrank.io.node_filters import filter_nodes
-from seedrank.io.paths_of_tests import TEST_GLOBS
+from seedrank.io.graph.globs import globs_pattern
+from seedrank.io.graph.node_filters import filter_nodes
+from seedrank.io.graph.paths_of_tests import TEST_GLOBS
 from seedrank.testing.reference_globs import reference_glob
 
 Passing = Callable[..., list[str]]

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seedrank.errors import InputDataError
-from seedrank.io import hit_order
+from seedrank.io.hits import order as hit_order
 from seedrank.io.queries import HitColumns, HitTable, read_hits
 
 

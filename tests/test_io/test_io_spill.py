@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from seedrank.errors import StorageError
-from seedrank.io.record_files import RecordFile
-from seedrank.io.spill import Spill
+from seedrank.io.graph.record_files import RecordFile
+from seedrank.io.storage.spill import Spill
 
 
 @pytest.mark.parametrize("memory", [0, 40, math.inf])

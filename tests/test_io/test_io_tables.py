@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from seedrank.errors import InputDataError, StorageError
-from seedrank.io import parquet, tables
+from seedrank.io import tables
+from seedrank.io.arrow import parquet
 from seedrank.io.tables import Batch, TableInput
 
 

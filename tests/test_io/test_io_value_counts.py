@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seedrank.errors import InputDataError
-from seedrank.io.value_counts import value_counts
+from seedrank.io.arrow.value_counts import value_counts
 from seedrank.testing.odd_tables import parquet_bytes
 
 HITS = pa.table({"query_id": ["q0", "q1", "q2", "q3"], "seeds": [[0, 1], [], None, [2, None]]})

@@ -26,8 +26,10 @@ from hypothesis import strategies as st
 import seedrank
 from seedrank.errors import ResourceError, StorageError
 from seedrank.io import tables
-from seedrank.io.spill import Spill
-from seedrank.jobs import bucketed_build, build_memory, edge_buckets
+from seedrank.io.storage.spill import Spill
+from seedrank.jobs.building import bucketed as bucketed_build
+from seedrank.jobs.building import edge_buckets
+from seedrank.jobs.building import memory as build_memory
 
 Write = Callable[..., Path]
 Command = Callable[..., Any]
@@ -216,7 +218,11 @@ def test_too_many_nodes_for_the_limit(tmp_path: Path) -> None:
 
 def test_edges_that_do_not_fit_a_key(tmp_path: Path) -> None:
     edges = pa.table({"src": [1, 2], "dst": [2, 1]})
-    with in_buckets(2), mock.patch("seedrank.kernels.edge_keys.KEY_BITS", 1), pytest.raises(ResourceError, match="63"):
+    with (
+        in_buckets(2),
+        mock.patch("seedrank.kernels.building.edge_keys.KEY_BITS", 1),
+        pytest.raises(ResourceError, match="63"),
+    ):
         seedrank.build(edges, out=tmp_path / "graph")
 
 

@@ -158,7 +158,7 @@ class TestCase28:
                 raise KernelError("mass is lost", expected="1", fix="none")
             return personalized_pagerank(*arguments, **options)
 
-        monkeypatch.setattr("seedrank.jobs.method_ppr.personalized_pagerank", sometimes)
+        monkeypatch.setattr("seedrank.jobs.operators.ppr.personalized_pagerank", sometimes)
 
     @pytest.fixture
     def hits(self, write: Write) -> Path:

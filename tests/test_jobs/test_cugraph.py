@@ -16,7 +16,7 @@ import pytest
 from seedrank.errors import ResourceError
 from seedrank.kernels._gpu import probe
 from seedrank.kernels._gpu.probe import probe_cugraph, probe_device
-from seedrank.kernels.backends import resolve_backend
+from seedrank.kernels.backends.resolver import resolve_backend
 
 Command = Callable[..., Any]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seedrank.jobs.method_ppr import PprRunner
+from seedrank.jobs.operators.ppr import PprRunner
 
 pytestmark = pytest.mark.usefixtures("gpu_device")
 

@@ -93,7 +93,7 @@ def test_a_block_without_room_for_threads_ends_the_run(workspace: Path) -> None:
     script = (
         "import sys\n"
         "import seedrank.jobs.cli.main as main\n"
-        "import seedrank.jobs.method_ppr as ppr\n"
+        "import seedrank.jobs.operators.ppr as ppr\n"
         "def full(*_, **__):\n"
         '    raise RuntimeError("can\'t start new thread")\n'
         "ppr.personalized_pagerank = full\n"

@@ -16,10 +16,10 @@ import pytest
 from fake_device import FAKE
 
 from seedrank.errors import ResourceError
-from seedrank.kernels import backends
 from seedrank.kernels._gpu import probe
 from seedrank.kernels._gpu.probe import DeviceReport, probe_device
-from seedrank.kernels.backends import resolve_backend
+from seedrank.kernels.backends import resolver as backends
+from seedrank.kernels.backends.resolver import resolve_backend
 
 SOURCE = Path(__file__).parents[1] / "cuda_shim" / "fake_libcuda.c"
 
@@ -168,7 +168,8 @@ def test_a_gpu_that_works(gpu_device: None) -> None:
 
 def test_asking_loads_no_cupy(gpu_device: None) -> None:
     code = (
-        "import sys; from seedrank.kernels.backends import resolve_backend; from seedrank.jobs.info import info; "
+        "import sys\nfrom seedrank.kernels.backends.resolver import resolve_backend\n"
+        "from seedrank.jobs.info import info\n"
         "resolve_backend('auto'); made = resolve_backend('gpu'); info(); print(made.name, 'cupy' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

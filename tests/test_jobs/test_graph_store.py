@@ -14,7 +14,7 @@ import pytest
 
 import seedrank
 from seedrank.errors import ConfigError, InputDataError
-from seedrank.io.graph_files import StoredRows
+from seedrank.io.graph.graph_files import StoredRows
 from seedrank.io.graphstore import GraphStore
 
 Write = Callable[..., Path]

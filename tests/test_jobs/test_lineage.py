@@ -17,7 +17,7 @@ import pytest
 
 import seedrank
 from seedrank.errors import ConfigError, InputDataError, InterruptedRunError
-from seedrank.jobs.lineage import _dataset
+from seedrank.jobs.run.lineage import _dataset
 
 EDGES = pa.table({"src": [0, 1, 2], "dst": [1, 2, 0]})
 HITS = pa.table({"query_id": ["a", "b"], "node_id": [0, 1]})

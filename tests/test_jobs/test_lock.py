@@ -20,7 +20,7 @@ import pytest
 
 import seedrank
 from seedrank.errors import ConfigError
-from seedrank.io.lock import locked
+from seedrank.io.run.lock import locked
 
 Command = Callable[..., Any]
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import seedrank
+from seedrank.io.graph.no_graph import NoGraph
 from seedrank.io.ids import insertion_points
-from seedrank.io.no_graph import NoGraph
-from seedrank.jobs.node_space import NodeSpace
+from seedrank.jobs.queries.node_space import NodeSpace
 from seedrank.testing.strategies import node_ids
 
 

@@ -17,10 +17,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import seedrank
 from seedrank.errors import ConfigError, StorageError
-from seedrank.io.runfolder import RunFolder
+from seedrank.io.run.runfolder import RunFolder
 from seedrank.jobs.cli.console import LineReporter
-from seedrank.jobs.metrics import metrics_text
 from seedrank.jobs.progress import Silent
+from seedrank.jobs.run.metrics import metrics_text
 
 Command = Callable[..., Any]
 
@@ -155,7 +155,7 @@ def test_case_64_at_most_one_line_an_interval(
 
 def test_metrics_are_written_while_a_part_is_in_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("seedrank.jobs.metrics.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("seedrank.jobs.run.metrics.time.monotonic", lambda: now[0])
     file = tmp_path / "m.prom"
     seen = []
 

@@ -18,11 +18,11 @@ import pytest
 
 import seedrank
 from seedrank.errors import ResourceError
-from seedrank.jobs.blocks import BlockWidth
-from seedrank.jobs.method_fuse import FuseRunner
-from seedrank.jobs.method_ppr import PprRunner
-from seedrank.jobs.method_recall import RecallRunner
-from seedrank.jobs.outcome import Outcome
+from seedrank.jobs.operators.blocks import BlockWidth
+from seedrank.jobs.operators.fuse import FuseRunner
+from seedrank.jobs.operators.outcome import Outcome
+from seedrank.jobs.operators.ppr import PprRunner
+from seedrank.jobs.operators.recall import RecallRunner
 
 Command = Callable[..., Any]
 
@@ -134,7 +134,7 @@ def test_no_room_outside_a_block_is_exit_code_4(
     def no_room(*_: object, **__: object) -> None:
         raise MemoryError("unable to allocate 9 TB")
 
-    monkeypatch.setattr("seedrank.jobs.method_ppr.build_transition", no_room)
+    monkeypatch.setattr("seedrank.jobs.operators.ppr.build_transition", no_room)
     result = seedrank_command(
         "score", tmp_path / "edges.parquet", "--queries", tmp_path / "hits.parquet", "--out", tmp_path / "run"
     )

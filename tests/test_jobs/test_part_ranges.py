@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 import seedrank
 from seedrank.errors import ConfigError, IncompleteRunError, InputDataError, KernelError
-from seedrank.io.range_folder import RangeFolder
-from seedrank.io.range_lock import locked_range
-from seedrank.io.runfolder import RunFolder
+from seedrank.io.run.range_folder import RangeFolder
+from seedrank.io.run.range_lock import locked_range
+from seedrank.io.run.runfolder import RunFolder
 from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.part_span import PartSpan, parse_part_span, span_of_name
 
@@ -272,7 +272,7 @@ def test_failed_queries_of_a_range_are_exit_6_and_computed_again(
         def fails(*_: Any, **__: Any) -> Any:
             raise KernelError("mass is not 1", expected="1", fix="report it")
 
-        patched.setattr("seedrank.jobs.method_ppr.personalized_pagerank", fails)
+        patched.setattr("seedrank.jobs.operators.ppr.personalized_pagerank", fails)
         assert personalized_pagerank is not fails
         with pytest.raises(IncompleteRunError, match="8 of 8 queries"):
             job("0:2")

@@ -12,9 +12,9 @@ import pytest
 import seedrank
 from seedrank.errors import StorageError
 from seedrank.io.records import StoredFile
-from seedrank.io.runfolder import RunFolder
-from seedrank.jobs import blocks
-from seedrank.jobs.pipeline import Background
+from seedrank.io.run.runfolder import RunFolder
+from seedrank.jobs.operators import blocks
+from seedrank.jobs.run.pipeline import Background
 
 EDGES = pa.table({"src": list(range(40)), "dst": [(node * 7 + 1) % 40 for node in range(40)]})
 HITS = pa.table({"query_id": list(range(20)), "node_id": [(node * 3) % 40 for node in range(20)]})
@@ -89,7 +89,7 @@ def test_a_part_is_written_while_the_next_is_scored(tmp_path: Path, monkeypatch:
         return score_blocks(first, last, **arguments)
 
     monkeypatch.setattr(RunFolder, "write_part", slow_write)
-    monkeypatch.setattr("seedrank.jobs.part_scorer.score_blocks", noted)
+    monkeypatch.setattr("seedrank.jobs.run.part_scorer.score_blocks", noted)
     run = seedrank.score(EDGES, queries=HITS, out=tmp_path / "run", part_size=6)
     assert [record.part for record in run.manifest.parts] == [0, 1, 2, 3]
     assert run.queries.to_arrow()["query_id"].to_pylist() == list(range(20))

@@ -14,7 +14,7 @@ import pytest
 
 import seedrank
 from seedrank.errors import ResourceError, SeedrankError
-from seedrank.kernels.backends import create_backend
+from seedrank.kernels.backends.resolver import create_backend
 
 Write = Callable[..., Path]
 Command = Callable[..., Any]

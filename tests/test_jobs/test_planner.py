@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from seedrank.config.names import Budget
-from seedrank.jobs.planner import BUDGETS, NEEDS, PLANS, RULES, Capabilities, PlanName, Signals, choose
+from seedrank.jobs.planning.planner import BUDGETS, NEEDS, PLANS, RULES, Capabilities, PlanName, Signals, choose
 
 TRUTH = (False, True)
 SIGNALS = [Signals(*values) for values in product(TRUTH, repeat=3)]

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 import seedrank
 from seedrank.errors import ConfigError, InputDataError, KernelError
-from seedrank.io import staged_hits
-from seedrank.io.hit_fingerprint import fingerprint_of
+from seedrank.io.hits import staged_hits
+from seedrank.io.hits.fingerprints import fingerprint_of
+from seedrank.io.hits.query_ids import read_query_ids
+from seedrank.io.hits.staged_hits import stage_hits
 from seedrank.io.queries import HitColumns, read_hits
-from seedrank.io.query_ids import read_query_ids
-from seedrank.io.runfolder import RunFolder
-from seedrank.io.staged_hits import stage_hits
-from seedrank.jobs import segment_size
-from seedrank.jobs.query_set import QuerySet, load_query_set
+from seedrank.io.run.runfolder import RunFolder
+from seedrank.jobs.queries import segment_size
+from seedrank.jobs.queries.query_set import QuerySet, load_query_set
 
 NODES = 40
 EDGES = pa.table({"src": list(range(NODES)) * 2, "dst": [(n * k + 1) % NODES for k in (7, 11) for n in range(NODES)]})
@@ -82,8 +82,8 @@ def segments(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
             loaded.append(len(query_set))
             return query_set
 
-        for module in ("queries_by_node", "queries_in_files"):
-            monkeypatch.setattr(f"seedrank.jobs.{module}.load_query_set", noted)
+        for module in ("by_node", "in_files"):
+            monkeypatch.setattr(f"seedrank.jobs.queries.{module}.load_query_set", noted)
         return loaded
 
     return cut
@@ -321,7 +321,7 @@ def test_there_are_never_too_many_files(
 ) -> None:
     pq.write_table(hits(), tmp_path / "hits.parquet")
     monkeypatch.setattr(segment_size, "SEGMENT_QUERIES", 2)
-    monkeypatch.setattr("seedrank.jobs.queries_in_files.MOST_SEGMENTS", 3)
+    monkeypatch.setattr("seedrank.jobs.queries.in_files.MOST_SEGMENTS", 3)
     assert staged_hits.MOST_SEGMENTS > 3
     run = seedrank.score(store, queries=tmp_path / "hits.parquet", out=tmp_path / "run", part_size=2)
     assert len(run.manifest.parts) == 19

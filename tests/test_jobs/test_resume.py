@@ -14,7 +14,7 @@ import pytest
 
 import seedrank
 from seedrank.errors import ConfigError, IncompleteRunError, KernelError
-from seedrank.io.runfolder import RunFolder
+from seedrank.io.run.runfolder import RunFolder
 from seedrank.kernels.ppr import personalized_pagerank
 
 Command = Callable[..., Any]
@@ -142,7 +142,7 @@ def test_what_readers_see_while_a_damaged_part_is_computed_again(
         assert [file.exists() for file in files_of_part(run, 2)] == [False, False]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("seedrank.jobs.part_scorer.score_blocks", look)
+    monkeypatch.setattr("seedrank.jobs.run.part_scorer.score_blocks", look)
     with pytest.raises(KeyboardInterrupt):
         again(run, store)
     ended = seedrank.open_run(run.path).manifest
@@ -231,7 +231,7 @@ def test_case_28_the_same_command_computes_failed_parts_again(
             raise KernelError("mass is lost", expected="1", fix="none")
         return personalized_pagerank(*arguments, **options)
 
-    monkeypatch.setattr("seedrank.jobs.method_ppr.personalized_pagerank", sometimes)
+    monkeypatch.setattr("seedrank.jobs.operators.ppr.personalized_pagerank", sometimes)
     with pytest.raises(IncompleteRunError, match=r"(?s)part 2: 6.*the same command computes failed parts again"):
         seedrank.score(store, queries=HITS, out=tmp_path / "run", **OPTIONS)
     broken = seedrank.open_run(tmp_path / "run")

@@ -14,9 +14,9 @@ import pytest
 
 import seedrank
 from seedrank.errors import ConfigError, InputDataError
-from seedrank.io.files import hash_file
 from seedrank.io.records import RunManifest, StoredFile
-from seedrank.io.runfolder import RunFolder
+from seedrank.io.run.runfolder import RunFolder
+from seedrank.io.storage.files import hash_file
 
 Write = Callable[..., Path]
 Command = Callable[..., Any]
@@ -244,7 +244,7 @@ def test_candidates_of_a_part_appear_before_its_query_rows(tmp_path: Path, monke
         published.append(f"{final.parent.name}/{final.name}")
         staged.replace(final)
 
-    monkeypatch.setattr("seedrank.io.part_writers.publish", note)
+    monkeypatch.setattr("seedrank.io.run.part_writers.publish", note)
     seedrank.score(pa.table(CYCLE), queries=HITS, out=tmp_path / "run", part_size=3)
     assert published == [f"{kind}/part-0000{part}.parquet" for part in (0, 1) for kind in ("candidates", "queries")]
 

@@ -12,7 +12,7 @@ import pytest
 import seedrank
 from seedrank.config import ScoreOptions
 from seedrank.errors import ConfigError
-from seedrank.jobs.run_key import NOT_IN_KEY
+from seedrank.jobs.run.run_key import NOT_IN_KEY
 
 EDGES = pa.table({"src": list(range(40)), "dst": [(node * 7 + 1) % 40 for node in range(40)]})
 HITS = pa.table({"query_id": list(range(20)), "node_id": [(node * 3) % 40 for node in range(20)]})

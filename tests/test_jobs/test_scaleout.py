@@ -26,14 +26,12 @@ from distributed.comm import CommClosedError
 
 import seedrank
 from seedrank.errors import ConfigError, InputDataError, InterruptedRunError, ResourceError, StorageError
-from seedrank.io.part_writers import FolderParts
-from seedrank.io.runfolder import RunFolder
-from seedrank.jobs import (
-    scaleout,
-    scaleout_cluster,
-    scaleout_inputs,
-    scaleout_versions,
-)
+from seedrank.io.run.part_writers import FolderParts
+from seedrank.io.run.runfolder import RunFolder
+from seedrank.jobs.scaleout import cluster as scaleout_cluster
+from seedrank.jobs.scaleout import dask_engine as scaleout
+from seedrank.jobs.scaleout import inputs as scaleout_inputs
+from seedrank.jobs.scaleout import versions as scaleout_versions
 from small_job import EDGES, HITS, NODES, OPTIONS, PARTS, content, hits, local, same, store  # noqa: F401  # fixtures
 
 

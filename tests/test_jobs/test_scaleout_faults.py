@@ -24,17 +24,17 @@ import seedrank
 from seedrank.config import ScoreOptions, make_options
 from seedrank.errors import IncompleteRunError, ResourceError
 from seedrank.io.graphstore import GraphStore
-from seedrank.io.runfolder import create_run_folder
-from seedrank.jobs import scaleout_cluster
+from seedrank.io.run.runfolder import create_run_folder
 from seedrank.jobs.clock import Clock
-from seedrank.jobs.engine import InProcess, JobParts
 from seedrank.jobs.inputs import JobInputs
-from seedrank.jobs.part_scorer import FinishedPart, PartRange
 from seedrank.jobs.progress import Silent, Stopwatch
-from seedrank.jobs.query_segments import QuerySegments
-from seedrank.jobs.query_set import load_query_set
-from seedrank.jobs.scaleout_split import PartSplitter
-from seedrank.jobs.scaleout_worker import PartReport, PieceReport
+from seedrank.jobs.queries.query_segments import QuerySegments
+from seedrank.jobs.queries.query_set import load_query_set
+from seedrank.jobs.run.engine import InProcess, JobParts
+from seedrank.jobs.run.part_scorer import FinishedPart, PartRange
+from seedrank.jobs.scaleout import cluster as scaleout_cluster
+from seedrank.jobs.scaleout.split import PartSplitter
+from seedrank.jobs.scaleout.worker import PartReport, PieceReport
 
 NODES = 400
 EDGES = pa.table({"src": np.arange(4 * NODES) // 4, "dst": (np.arange(4 * NODES) * 7919 + 1) % NODES})

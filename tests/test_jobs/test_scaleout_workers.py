@@ -21,18 +21,16 @@ import pytest
 import seedrank
 from seedrank.config import ScoreOptions, make_options
 from seedrank.errors import ConfigError, ResourceError
-from seedrank.io.part_writers import FolderParts
-from seedrank.jobs import (
-    scaleout_cluster,
-    scaleout_devices,
-    scaleout_inputs,
-    scaleout_logs,
-    segment_size,
-)
+from seedrank.io.run.part_writers import FolderParts
 from seedrank.jobs.inputs import JobInputs
-from seedrank.jobs.part_scorer import PartRange
 from seedrank.jobs.progress import Silent
-from seedrank.jobs.scaleout_worker import JobOnWorkers, JobState, Task
+from seedrank.jobs.queries import segment_size
+from seedrank.jobs.run.part_scorer import PartRange
+from seedrank.jobs.scaleout import cluster as scaleout_cluster
+from seedrank.jobs.scaleout import devices as scaleout_devices
+from seedrank.jobs.scaleout import inputs as scaleout_inputs
+from seedrank.jobs.scaleout import logs as scaleout_logs
+from seedrank.jobs.scaleout.worker import JobOnWorkers, JobState, Task
 from seedrank.kernels._gpu.probe import DeviceReport
 from small_job import EDGES, HITS, NODES, OPTIONS, PARTS, content, hits, local, same, store  # noqa: F401  # fixtures
 
@@ -143,7 +141,7 @@ def test_a_worker_holds_one_segment_of_many_queries(
 
 
 def test_records_keep_what_they_say_on_their_way_home(caplog: pytest.LogCaptureFixture) -> None:
-    log = logging.getLogger("seedrank.jobs.blocks")
+    log = logging.getLogger("seedrank.jobs.operators.blocks")
     with scaleout_logs.collected_logs("tcp://a:1", logging.INFO) as records:
         log.debug("unseen")
         try:

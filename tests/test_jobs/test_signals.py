@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from seedrank.jobs.signals import SIGNALS, TEXT_RULES, TextRule, text_signals
+from seedrank.jobs.planning.signals import SIGNALS, TEXT_RULES, TextRule, text_signals
 
 
 def signals_of(text: str) -> set[str]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import seedrank
 from seedrank.errors import ConfigError, InputDataError, StorageError
-from seedrank.jobs import taken_over as taken_over_module
+from seedrank.jobs.run import taken_over as taken_over_module
 
 GENERATOR = np.random.default_rng(7)
 EDGES = pa.table({"src": GENERATOR.integers(0, 30, 150), "dst": GENERATOR.integers(0, 30, 150)})
@@ -226,7 +226,7 @@ def test_a_run_that_is_replaced_while_it_is_read(
             (earlier.path / file).write_bytes((others.path / file).read_bytes())
         return found
 
-    monkeypatch.setattr("seedrank.jobs.score_job.open_earlier", replaced)
+    monkeypatch.setattr("seedrank.jobs.run.score_job.open_earlier", replaced)
     with pytest.raises(StorageError, match="replaced while it was read"):
         seedrank.score(store, queries=HITS, out=tmp_path / "run", since=str(earlier.path), **OPTIONS)
 
@@ -301,7 +301,7 @@ def test_queries_that_are_held_in_segments(
 ) -> None:
     pq.write_table(with_value("weight", 10, 0.987), tmp_path / "hits.parquet")
     whole = seedrank.score(store, queries=tmp_path / "hits.parquet", out=tmp_path / "whole", **OPTIONS)
-    monkeypatch.setattr("seedrank.jobs.segment_size.SEGMENT_QUERIES", 6)
+    monkeypatch.setattr("seedrank.jobs.queries.segment_size.SEGMENT_QUERIES", 6)
     command = {"queries": tmp_path / "hits.parquet", "out": tmp_path / "run", "since": str(monday), **OPTIONS}
     run = seedrank.score(store, **command)
     assert bytes_of(run) == bytes_of(whole)

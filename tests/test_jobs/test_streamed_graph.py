@@ -18,11 +18,11 @@ import pytest
 
 import seedrank
 from seedrank.errors import ConfigError, InputDataError, ResourceError, StorageError
-from seedrank.io import slab_file
+from seedrank.io.graph import slab_file
+from seedrank.io.graph.slab_file import SlabFile
+from seedrank.io.graph.stored_entries import StoredEntries
 from seedrank.io.graphstore import GraphStore
-from seedrank.io.slab_file import SlabFile
-from seedrank.io.stored_entries import StoredEntries
-from seedrank.jobs import graph_memory
+from seedrank.jobs.graphs import graph_memory
 from seedrank.kernels._cpu import row_order
 
 Command = Callable[..., Any]
@@ -162,7 +162,7 @@ class TestDecision:
         assert seedrank.plan(stores["plain"], backend="scipy", **options).graph_memory == "resident"
         with pytest.raises(ConfigError, match="holds its graph"):
             seedrank.plan(stores["plain"], backend="scipy", graph_memory="streamed", **options)
-        monkeypatch.setattr("seedrank.kernels.backends.why_not_compiled", lambda: "no Numba here")
+        monkeypatch.setattr("seedrank.kernels.backends.resolver.why_not_compiled", lambda: "no Numba here")
         with pytest.raises(ResourceError, match="holds its graph"):
             seedrank.plan(stores["plain"], graph_memory="streamed", **options)
 

@@ -13,7 +13,7 @@ import pytest
 
 import seedrank
 from seedrank.config import ScoreOptions, make_options
-from seedrank.jobs.work_estimate import ppr_work
+from seedrank.jobs.graphs.work_estimate import ppr_work
 
 Write = Callable[..., Path]
 Command = Callable[..., Any]

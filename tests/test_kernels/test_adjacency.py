@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seedrank.kernels import adjacency as adjacency_module
-from seedrank.kernels.adjacency import Adjacency, AdjacencyPair, build_adjacency
+from seedrank.kernels.building import adjacency as adjacency_module
+from seedrank.kernels.building.adjacency import Adjacency, AdjacencyPair, build_adjacency
 from seedrank.testing.harness import KernelGraph, kernel_graph
 from seedrank.testing.reference import reference_edges
 from seedrank.testing.strategies import RandomGraph, graphs

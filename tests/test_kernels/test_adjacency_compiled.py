@@ -8,9 +8,9 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from seedrank.kernels import adjacency
 from seedrank.kernels._cpu import packed_edges, radix_sort
-from seedrank.kernels.adjacency import AdjacencyPair, build_adjacency
+from seedrank.kernels.building import adjacency
+from seedrank.kernels.building.adjacency import AdjacencyPair, build_adjacency
 
 NODES = 700
 ROWS = 20_000

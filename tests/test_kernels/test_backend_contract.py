@@ -10,7 +10,7 @@ import pytest
 
 from seedrank.kernels.arrays import Float64Array, Precision
 from seedrank.kernels.backend import Backend, QueryBlock
-from seedrank.kernels.backends import create_backend
+from seedrank.kernels.backends.resolver import create_backend
 from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.testing.harness import KernelGraph, kernel_graph, kernel_personalized_pagerank, query_block
 from seedrank.testing.parity import assert_scores_close

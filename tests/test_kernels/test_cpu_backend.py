@@ -16,13 +16,13 @@ import numpy.typing as npt
 import pytest
 from numba import config, get_num_threads, set_num_threads
 
-from seedrank.kernels import cpu_backend
 from seedrank.kernels._cpu.row_order import CHUNK_COST
-from seedrank.kernels.adjacency import build_adjacency
 from seedrank.kernels.arrays import Precision
 from seedrank.kernels.backend import Backend, QueryBlock, StepReport
-from seedrank.kernels.backends import create_backend
-from seedrank.kernels.cpu_backend import CpuBackend
+from seedrank.kernels.backends import cpu as cpu_backend
+from seedrank.kernels.backends.cpu import CpuBackend
+from seedrank.kernels.backends.resolver import create_backend
+from seedrank.kernels.building.adjacency import build_adjacency
 from seedrank.kernels.ppr import BlockResult, personalized_pagerank
 from seedrank.kernels.relaxation import Relaxation
 from seedrank.kernels.seeds import SeedSets

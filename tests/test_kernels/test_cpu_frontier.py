@@ -10,7 +10,7 @@ import pytest
 from seedrank.kernels._cpu import frontier
 from seedrank.kernels.arrays import Float64Array, Precision
 from seedrank.kernels.backend import StepReport
-from seedrank.kernels.cpu_backend import CpuBackend
+from seedrank.kernels.backends.cpu import CpuBackend
 from seedrank.kernels.ppr import BlockResult, personalized_pagerank
 from seedrank.testing.harness import KernelGraph, kernel_graph, kernel_personalized_pagerank, query_block
 from seedrank.testing.parity import assert_scores_close

@@ -10,7 +10,7 @@ import pytest
 
 from seedrank.kernels._cpu.select import STRIP, select_columns
 from seedrank.kernels.arrays import BoolArray, Int32Array, Precision, ScoreArray
-from seedrank.kernels.cpu_backend import CpuBackend
+from seedrank.kernels.backends.cpu import CpuBackend
 from seedrank.kernels.topk import top_k
 from seedrank.testing.harness import kernel_graph, query_block
 

@@ -12,7 +12,7 @@ import pytest
 
 from seedrank.errors import KernelError, ResourceError
 from seedrank.kernels.backend import Backend, ForeignBackend
-from seedrank.kernels.backends import create_backend
+from seedrank.kernels.backends.resolver import create_backend
 from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.kernels.transition import SparseRows, Transition
 from seedrank.testing.harness import KernelGraph, kernel_graph, kernel_personalized_pagerank, query_block
@@ -245,7 +245,8 @@ def test_errors_are_told_apart(
     with monkeypatch.context() as faulty:
         # The probe ran before, and would meet the fault now.
         faulty.setattr(
-            "seedrank.kernels.backends.probe_cugraph", lambda: SimpleNamespace(usable=True, device="", cugraph="")
+            "seedrank.kernels.backends.resolver.probe_cugraph",
+            lambda: SimpleNamespace(usable=True, device="", cugraph=""),
         )
         for name, value in faults.items():
             faulty.setenv(name, value)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seedrank.kernels import sorted_keys
-from seedrank.kernels.duplicates import reduce_duplicates
-from seedrank.kernels.edge_keys import EdgeKeys
-from seedrank.kernels.end_counts import EndCounts
-from seedrank.kernels.key_buckets import choose_cuts, split_keys
+from seedrank.kernels.building import sorted_keys
+from seedrank.kernels.building.duplicates import reduce_duplicates
+from seedrank.kernels.building.edge_keys import EdgeKeys
+from seedrank.kernels.building.end_counts import EndCounts
+from seedrank.kernels.building.key_buckets import choose_cuts, split_keys
 
 
 def test_keys_of_the_largest_graphs() -> None:

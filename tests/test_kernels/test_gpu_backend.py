@@ -15,7 +15,7 @@ from scipy import sparse
 from seedrank.errors import KernelError, ResourceError
 from seedrank.kernels.arrays import Precision
 from seedrank.kernels.backend import Backend, SummingBackend
-from seedrank.kernels.backends import create_backend
+from seedrank.kernels.backends.resolver import create_backend
 from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.kernels.topk import top_k
 from seedrank.kernels.transition import SparseRows
@@ -133,10 +133,10 @@ def test_selection_is_that_of_the_reference(data: st.DataObject) -> None:
     excluded = [random.integers(0, nodes, random.integers(0, 4)).astype(np.int32) for _ in range(width)]
     block = query_block(graph.seeds([{0: 1.0}] * width), 0, width, excluded=excluded)
     object.__setattr__(block, "reachable", reachable)
-    backend = module("gpu_backend").GpuBackend()
+    backend = module("backends.gpu").GpuBackend()
     backend.load(graph.transition(), precision=precision, order=order)
     backend.start(block, restart=0.5)
-    backend._block.current = module("gpu_backend").cupy.asarray(scores.ravel())
+    backend._block.current = module("backends.gpu").cupy.asarray(scores.ravel())
     columns = np.flatnonzero(random.random(width) < 0.8) if width > 1 else np.zeros(1, dtype=np.int64)
     k, least = data.draw(st.integers(1, nodes + 3)), data.draw(st.sampled_from([0.0, 1e-30, 0.1, 0.3]))
     if not len(columns):

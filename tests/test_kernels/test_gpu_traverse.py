@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seedrank.kernels.recall import RecallLimits, RecallQueries, RecallResult, StopFlags
-from seedrank.kernels.recall_graph import RecallGraph
-from seedrank.kernels.traverse import breadth_first
+from seedrank.kernels.recall.forms import RecallLimits, RecallQueries, RecallResult, StopFlags
+from seedrank.kernels.recall.recall_graph import RecallGraph
+from seedrank.kernels.recall.traverse import breadth_first
 from seedrank.testing.harness import kernel_graph
 from seedrank.testing.recall_harness import recall_graph, recall_queries
 from seedrank.testing.strategies import RandomGraph, graphs
@@ -25,7 +25,7 @@ SETTING: dict[str, Any] = {
 
 def on_device(graph: RecallGraph, queries: RecallQueries, **setting: Any) -> RecallResult:
     uploaded = importlib.import_module("seedrank.kernels._gpu.recall_graph").upload_recall_graph(graph)
-    traverse = importlib.import_module("seedrank.kernels.gpu_traverse").breadth_first_on_device
+    traverse = importlib.import_module("seedrank.kernels.recall.gpu_traverse").breadth_first_on_device
     found: RecallResult = traverse(uploaded, queries, **setting)
     return found
 
@@ -89,7 +89,7 @@ def test_hubs_and_many_ways(direction: Any) -> None:
 def test_memory_is_shared_by_as_many_queries_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = kernel_graph([(node, (node * 3 + 1) % 200) for node in range(200)])
     queries = recall_queries(graph, [{node, 199 - node} for node in range(7)])
-    traverse = importlib.import_module("seedrank.kernels.gpu_traverse")
+    traverse = importlib.import_module("seedrank.kernels.recall.gpu_traverse")
     for free in (1 << 30, 20_000, 1):
         monkeypatch.setattr(traverse, "free_bytes", lambda free=free: free)
         assert_same(recall_graph(graph), queries)
@@ -97,7 +97,7 @@ def test_memory_is_shared_by_as_many_queries_as_fit(monkeypatch: pytest.MonkeyPa
 
 def test_flags_end_queries_between_levels(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = kernel_graph([(node, node + 1) for node in range(30)])
-    traverse = importlib.import_module("seedrank.kernels.gpu_traverse")
+    traverse = importlib.import_module("seedrank.kernels.recall.gpu_traverse")
     flags, launch = StopFlags.none(4), traverse.launch
     flags.stop[2] = 1
 

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seedrank.errors import ResourceError
-from seedrank.kernels.recall import RecallLimits, RecallQueries, RecallResult, StopFlags
-from seedrank.kernels.walk import random_walk
-from seedrank.kernels.walk_graph import WalkGraph, build_walk_graph
+from seedrank.kernels.recall.forms import RecallLimits, RecallQueries, RecallResult, StopFlags
+from seedrank.kernels.recall.walk import random_walk
+from seedrank.kernels.recall.walk_graph import WalkGraph, build_walk_graph
 from seedrank.testing.harness import KernelGraph, kernel_graph
 from seedrank.testing.recall_harness import recall_graph, recall_queries
 from seedrank.testing.strategies import RandomGraph, graphs
@@ -28,7 +28,7 @@ SETTING: dict[str, Any] = {
 
 def on_device(graph: WalkGraph, queries: RecallQueries, **setting: Any) -> RecallResult:
     uploaded = importlib.import_module("seedrank.kernels._gpu.recall_graph")
-    walk = importlib.import_module("seedrank.kernels.gpu_walk").random_walk_on_device
+    walk = importlib.import_module("seedrank.kernels.recall.gpu_walk").random_walk_on_device
     found: RecallResult = walk(uploaded.upload_recall_graph(graph.graph, graph.cumulative), queries, **setting)
     return found
 
@@ -130,7 +130,7 @@ def test_scores_that_are_equal_in_float32_only_go_by_rank() -> None:
 def test_memory_is_shared_by_as_many_queries_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, rows = hub(weighted=True)
     queries = recall_queries(graph, [{node, node * 2 % 301} for node in range(1, 9)])
-    walk = importlib.import_module("seedrank.kernels.gpu_walk")
+    walk = importlib.import_module("seedrank.kernels.recall.gpu_walk")
     widths: list[int] = []
     whole = walk._walk
 
@@ -155,7 +155,7 @@ def test_more_steps_than_numbers_hold_are_refused() -> None:
 def test_flags_end_queries_between_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, rows = hub(weighted=True)
     queries = recall_queries(graph, [{0, 1}, {2}, {3}, set()])
-    walk = importlib.import_module("seedrank.kernels.gpu_walk")
+    walk = importlib.import_module("seedrank.kernels.recall.gpu_walk")
     monkeypatch.setattr(walk, "STRETCH", 100)
     flags, launches = StopFlags.none(4), []
     launch: Callable[..., None] = walk.launch_recall

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from seedrank.kernels import subgraph
 from seedrank.kernels.fuse import RankedLists
 from seedrank.kernels.hybrid import HybridRanking, hybrid
-from seedrank.kernels.recall_graph import build_recall_graph
+from seedrank.kernels.recall.recall_graph import build_recall_graph
 from seedrank.kernels.subgraph import subgraphs
 from seedrank.testing.harness import KernelGraph, kernel_graph
 from seedrank.testing.reference_hybrid import reference_hybrid

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seedrank.kernels import neighbor_sets
-from seedrank.kernels.neighbor_sets import count_distinct_neighbors, edge_ranges, neighbors_of_sets
-from seedrank.kernels.recall_graph import RecallGraph, build_recall_graph
+from seedrank.kernels.recall import neighbor_sets
+from seedrank.kernels.recall.neighbor_sets import count_distinct_neighbors, edge_ranges, neighbors_of_sets
+from seedrank.kernels.recall.recall_graph import RecallGraph, build_recall_graph
 from seedrank.testing.harness import KernelGraph, kernel_graph
 
 Direction = Literal["out", "in", "both"]

@@ -8,8 +8,8 @@ from typing import Any, Literal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seedrank.kernels.one_hop import one_hop
-from seedrank.kernels.recall import RecallLimits, StopFlags
+from seedrank.kernels.recall.forms import RecallLimits, StopFlags
+from seedrank.kernels.recall.one_hop import one_hop
 from seedrank.testing.harness import kernel_graph
 from seedrank.testing.recall_harness import RecalledQuery, recall_graph, recall_queries, recalled
 from seedrank.testing.reference import reference_top_k

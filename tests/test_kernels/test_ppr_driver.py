@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from seedrank.errors import ConfigError, KernelError
-from seedrank.kernels.adjacency import build_adjacency
 from seedrank.kernels.arrays import Int64Array
 from seedrank.kernels.backend import StepReport
-from seedrank.kernels.backends import BackendDecision, create_backend, resolve_backend
+from seedrank.kernels.backends.resolver import BackendDecision, create_backend, resolve_backend
+from seedrank.kernels.backends.scipy import ScipyBackend
+from seedrank.kernels.building.adjacency import build_adjacency
 from seedrank.kernels.ppr import BlockResult, StepProgress, personalized_pagerank
-from seedrank.kernels.scipy_backend import ScipyBackend
 from seedrank.testing.harness import KernelGraph, kernel_graph, query_block
 from seedrank.testing.toys import K10
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from seedrank.kernels.scipy_backend import ScipyBackend
+from seedrank.kernels.backends.scipy import ScipyBackend
 from seedrank.testing.harness import RankedQuery, kernel_graph, kernel_personalized_pagerank
 from seedrank.testing.parity import assert_same_ranking, assert_scores_close
 from seedrank.testing.reference import reference_personalized_pagerank, reference_top_k

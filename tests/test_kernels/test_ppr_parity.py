@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seedrank.kernels.backends import create_backend
+from seedrank.kernels.backends.resolver import create_backend
 from seedrank.testing.harness import kernel_personalized_pagerank
 from seedrank.testing.parity import assert_same_ranking, assert_scores_close
 from seedrank.testing.reference import reference_personalized_pagerank, reference_top_k

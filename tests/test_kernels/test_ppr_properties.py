@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seedrank.kernels.scipy_backend import ScipyBackend
+from seedrank.kernels.backends.scipy import ScipyBackend
 from seedrank.testing.harness import kernel_graph, kernel_personalized_pagerank
 from seedrank.testing.parity import assert_scores_close
 from seedrank.testing.reference import reference_personalized_pagerank, reference_reachable

@@ -10,9 +10,9 @@ import pytest
 from seedrank.errors import KernelError
 from seedrank.kernels.arrays import DanglingRule, Direction, Precision
 from seedrank.kernels.backend import StepReport, SummingBackend
-from seedrank.kernels.backends import create_backend
-from seedrank.kernels.block_result import BlockResult
-from seedrank.kernels.cpu_backend import CpuBackend
+from seedrank.kernels.backends.block_result import BlockResult
+from seedrank.kernels.backends.cpu import CpuBackend
+from seedrank.kernels.backends.resolver import create_backend
 from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.kernels.ppr_shared import personalized_pageranks
 from seedrank.testing.harness import KernelGraph, kernel_graph, query_block

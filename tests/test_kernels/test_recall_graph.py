@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seedrank.kernels.recall_graph import FollowedRows
+from seedrank.kernels.recall.recall_graph import FollowedRows
 from seedrank.testing.harness import KernelGraph, kernel_graph
 from seedrank.testing.recall_harness import recall_graph
 from seedrank.testing.reference import reference_edges

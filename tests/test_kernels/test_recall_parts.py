@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from seedrank.kernels._cpu.best import offer, sort_best
 from seedrank.kernels._cpu.chunks import Work, run_in_chunks
-from seedrank.kernels.recall import RecallLimits
-from seedrank.kernels.traverse import breadth_first
+from seedrank.kernels.recall.forms import RecallLimits
+from seedrank.kernels.recall.traverse import breadth_first
 from seedrank.testing.harness import kernel_graph
 from seedrank.testing.recall_harness import recall_graph, recall_queries
 

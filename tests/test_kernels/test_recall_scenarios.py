@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seedrank.kernels.depth_first import depth_first
-from seedrank.kernels.one_hop import one_hop
 from seedrank.kernels.paths import shortest_paths
-from seedrank.kernels.recall import RecallLimits, RecallResult, StopFlags
-from seedrank.kernels.traverse import breadth_first
-from seedrank.kernels.walk import random_walk
-from seedrank.kernels.walk_graph import build_walk_graph
+from seedrank.kernels.recall.depth_first import depth_first
+from seedrank.kernels.recall.forms import RecallLimits, RecallResult, StopFlags
+from seedrank.kernels.recall.one_hop import one_hop
+from seedrank.kernels.recall.traverse import breadth_first
+from seedrank.kernels.recall.walk import random_walk
+from seedrank.kernels.recall.walk_graph import build_walk_graph
 from seedrank.testing.harness import kernel_graph
 from seedrank.testing.recall_harness import RecalledQuery, recall_graph, recall_queries, recalled, table_paths
 from seedrank.testing.toys import Edge

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from seedrank.kernels.adjacency import build_adjacency
-from seedrank.kernels.depth_first import depth_first
-from seedrank.kernels.recall import RecallLimits, StopFlags
-from seedrank.kernels.recall_graph import RecallGraph, build_recall_graph
-from seedrank.kernels.traverse import breadth_first
-from seedrank.kernels.walk import random_walk
-from seedrank.kernels.walk_graph import build_walk_graph
+from seedrank.kernels.building.adjacency import build_adjacency
+from seedrank.kernels.recall.depth_first import depth_first
+from seedrank.kernels.recall.forms import RecallLimits, StopFlags
+from seedrank.kernels.recall.recall_graph import RecallGraph, build_recall_graph
+from seedrank.kernels.recall.traverse import breadth_first
+from seedrank.kernels.recall.walk import random_walk
+from seedrank.kernels.recall.walk_graph import build_walk_graph
 from seedrank.testing.harness import kernel_graph
 from seedrank.testing.recall_harness import recall_graph, recall_queries
 
@@ -105,12 +105,12 @@ import sys
 
 import numpy as np
 
-from seedrank.kernels.depth_first import depth_first
+from seedrank.kernels.recall.depth_first import depth_first
 from seedrank.kernels.paths import shortest_paths
-from seedrank.kernels.recall import RecallLimits
-from seedrank.kernels.traverse import breadth_first
-from seedrank.kernels.walk import random_walk
-from seedrank.kernels.walk_graph import build_walk_graph
+from seedrank.kernels.recall.forms import RecallLimits
+from seedrank.kernels.recall.traverse import breadth_first
+from seedrank.kernels.recall.walk import random_walk
+from seedrank.kernels.recall.walk_graph import build_walk_graph
 from seedrank.testing.harness import kernel_graph
 from seedrank.testing.recall_harness import recall_graph, recall_queries
 

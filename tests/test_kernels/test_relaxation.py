@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from seedrank.kernels.arrays import Int32Array, Precision
 from seedrank.kernels.backend import QueryBlock
-from seedrank.kernels.backends import create_backend
-from seedrank.kernels.block_result import BlockResult
-from seedrank.kernels.cpu_backend import CpuBackend
+from seedrank.kernels.backends.block_result import BlockResult
+from seedrank.kernels.backends.cpu import CpuBackend
+from seedrank.kernels.backends.resolver import create_backend
 from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.kernels.relaxation import Relaxation, choose_relaxation
 from seedrank.kernels.transition import Transition

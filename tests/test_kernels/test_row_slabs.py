@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seedrank.errors import ResourceError
-from seedrank.kernels.backends import create_backend
-from seedrank.kernels.block_size import choose_block_size
-from seedrank.kernels.column_sums import column_sums
-from seedrank.kernels.row_slabs import INDEX_LIMIT, RowSlabs, plan_rows
+from seedrank.kernels.backends.block_size import choose_block_size
+from seedrank.kernels.backends.column_sums import column_sums
+from seedrank.kernels.backends.resolver import create_backend
+from seedrank.kernels.backends.row_slabs import INDEX_LIMIT, RowSlabs, plan_rows
 from seedrank.kernels.transition import SparseRows
 
 LENGTHS = st.lists(st.one_of(st.integers(0, 3), st.integers(0, 40)), min_size=1, max_size=12)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seedrank.kernels.backends import create_backend
-from seedrank.kernels.block_result import CERTIFICATES, BlockResult
+from seedrank.kernels.backends.block_result import CERTIFICATES, BlockResult
+from seedrank.kernels.backends.resolver import create_backend
 from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.kernels.relaxation import Relaxation
 from seedrank.testing.harness import KernelGraph, kernel_graph, query_block

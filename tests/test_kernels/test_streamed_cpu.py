@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pytest
 
 from seedrank.kernels._cpu import pushed_rows, row_order
-from seedrank.kernels.adjacency import Adjacency, build_adjacency
 from seedrank.kernels.arrays import Precision
-from seedrank.kernels.cpu_backend import CpuBackend
+from seedrank.kernels.backends.cpu import CpuBackend
+from seedrank.kernels.building.adjacency import Adjacency, build_adjacency
 from seedrank.kernels.ppr import BlockResult, personalized_pagerank
 from seedrank.kernels.ppr_shared import personalized_pageranks
 from seedrank.kernels.relaxation import Relaxation, choose_relaxation

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seedrank.kernels.arrays import Precision
-from seedrank.kernels.depth_first import depth_first
-from seedrank.kernels.recall import RecallLimits, RecallResult, StopFlags
-from seedrank.kernels.traverse import breadth_first
+from seedrank.kernels.recall.depth_first import depth_first
+from seedrank.kernels.recall.forms import RecallLimits, RecallResult, StopFlags
+from seedrank.kernels.recall.traverse import breadth_first
 from seedrank.testing.harness import kernel_graph
 from seedrank.testing.recall_harness import RecalledQuery, recall_graph, recall_queries, recalled
 from seedrank.testing.reference import reference_top_k

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seedrank.kernels.arrays import Precision
-from seedrank.kernels.recall import RecallLimits, StopFlags
-from seedrank.kernels.walk import random_walk
-from seedrank.kernels.walk_graph import build_walk_graph
+from seedrank.kernels.recall.forms import RecallLimits, StopFlags
+from seedrank.kernels.recall.walk import random_walk
+from seedrank.kernels.recall.walk_graph import build_walk_graph
 from seedrank.testing.harness import kernel_graph
 from seedrank.testing.parity import assert_scores_close
 from seedrank.testing.recall_harness import RecalledQuery, recall_graph, recall_queries, recalled, stream_key

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seedrank.kernels import walk_graph as walk_graph_module
 from seedrank.kernels._cpu.philox import random_pair, scaled
 from seedrank.kernels._cpu.walk import _first_above
-from seedrank.kernels.recall import RecallLimits
-from seedrank.kernels.walk import random_walk
-from seedrank.kernels.walk_graph import build_walk_graph
+from seedrank.kernels.recall import walk_graph as walk_graph_module
+from seedrank.kernels.recall.forms import RecallLimits
+from seedrank.kernels.recall.walk import random_walk
+from seedrank.kernels.recall.walk_graph import build_walk_graph
 from seedrank.testing.harness import kernel_graph
 from seedrank.testing.recall_harness import recall_graph, recall_queries
 from seedrank.testing.reference_random import reference_philox, reference_whole_weights

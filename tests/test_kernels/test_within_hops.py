@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seedrank.kernels import within_hops as module
-from seedrank.kernels.within_hops import within_hops
+from seedrank.kernels.recall import within_hops as module
+from seedrank.kernels.recall.within_hops import within_hops
 from seedrank.testing.harness import kernel_graph
 from seedrank.testing.recall_harness import recall_graph, recall_queries
 from seedrank.testing.reference_paths import reference_neighbors, reference_shortest_sequences

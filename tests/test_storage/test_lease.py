@@ -14,9 +14,9 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from seedrank.errors import ConfigError
-from seedrank.io import lease as module
-from seedrank.io.lease import LOCK_KEY, Lease, leased
-from seedrank.io.objects import ObjectFolder, object_folder
+from seedrank.io.run import lease as module
+from seedrank.io.run.lease import LOCK_KEY, Lease, leased
+from seedrank.io.storage.objects import ObjectFolder, object_folder
 
 
 @pytest.fixture
@@ -71,7 +71,9 @@ def test_a_lock_of_another_machine_that_is_renewed_refuses(
     objects: ObjectFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     objects.write(LOCK_KEY, lock_of("other"))
-    monkeypatch.setattr("seedrank.io.retries.pause", lambda _: objects.write(LOCK_KEY, lock_of("other", beat=1)))
+    monkeypatch.setattr(
+        "seedrank.io.storage.retries.pause", lambda _: objects.write(LOCK_KEY, lock_of("other", beat=1))
+    )
     with pytest.raises(ConfigError, match="number 7 on elsewhere"), leased(objects):
         pass
     assert json.loads(objects.read(LOCK_KEY) or b"")["holder"] == "other"
@@ -87,7 +89,7 @@ def test_a_lock_of_another_machine_that_is_not_renewed_is_taken_over_after_the_l
     def wait(seconds: float) -> None:
         now[0] += seconds
 
-    monkeypatch.setattr("seedrank.io.retries.pause", wait)
+    monkeypatch.setattr("seedrank.io.storage.retries.pause", wait)
     with leased(objects) as lease:
         lease.check()
         assert module.LEASE_S < now[0] < module.LEASE_S + 3 * module.LOOK_S
@@ -96,14 +98,14 @@ def test_a_lock_of_another_machine_that_is_not_renewed_is_taken_over_after_the_l
 
 def test_a_lock_that_is_given_back_while_it_is_watched(objects: ObjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     objects.write(LOCK_KEY, lock_of("other"))
-    monkeypatch.setattr("seedrank.io.retries.pause", lambda _: objects.remove(LOCK_KEY))
+    monkeypatch.setattr("seedrank.io.storage.retries.pause", lambda _: objects.remove(LOCK_KEY))
     with leased(objects) as lease:
         lease.check()
 
 
 def test_of_two_that_take_over_the_last_one_has_it(objects: ObjectFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     objects.write(LOCK_KEY, lock_of("dead", machine=module._machine(), process=2**22 + 1, began="1"))
-    monkeypatch.setattr("seedrank.io.retries.pause", lambda _: objects.write(LOCK_KEY, lock_of("faster")))
+    monkeypatch.setattr("seedrank.io.storage.retries.pause", lambda _: objects.write(LOCK_KEY, lock_of("faster")))
     with pytest.raises(ConfigError, match="number 7 on elsewhere has taken over"), leased(objects):
         pass
     assert json.loads(objects.read(LOCK_KEY) or b"")["holder"] == "faster"

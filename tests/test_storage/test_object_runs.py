@@ -13,8 +13,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import seedrank
 from seedrank.errors import ConfigError, InputDataError
-from seedrank.io.objects import ObjectFolder
-from seedrank.io.run_objects import RunObjects
+from seedrank.io.run.run_objects import RunObjects
+from seedrank.io.storage.objects import ObjectFolder
 
 OUT = "memory://bucket/nightly run/day=1"
 EDGES = pa.table({"src": [1, 2, 3, 4], "dst": [2, 3, 1, 1]})

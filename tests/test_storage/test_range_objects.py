@@ -13,10 +13,10 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import seedrank
 from seedrank.errors import ConfigError, InputDataError
-from seedrank.io import lease as module
-from seedrank.io.lease import LOCK_KEY, Lease, leased
-from seedrank.io.objects import ObjectFolder, object_folder
-from seedrank.io.range_lease import leased_range, leased_without_ranges
+from seedrank.io.run import lease as module
+from seedrank.io.run.lease import LOCK_KEY, Lease, leased
+from seedrank.io.run.range_lease import leased_range, leased_without_ranges
+from seedrank.io.storage.objects import ObjectFolder, object_folder
 from seedrank.part_span import PartSpan
 
 Job = Callable[..., seedrank.Run]

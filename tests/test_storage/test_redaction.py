@@ -16,7 +16,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import seedrank
 from seedrank.errors import StorageError
-from seedrank.io.objects import object_folder
+from seedrank.io.storage.objects import object_folder
 from seedrank.redaction import redacted, redacted_values, without_credentials
 
 Command = Callable[..., Any]

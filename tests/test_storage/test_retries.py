@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from seedrank.io import retries
-from seedrank.io.retries import ATTEMPTS, FIRST_WAIT_S, LONGEST_WAIT_S, is_transient, retried
+from seedrank.io.storage import retries
+from seedrank.io.storage.retries import ATTEMPTS, FIRST_WAIT_S, LONGEST_WAIT_S, is_transient, retried
 
 
 class ClientError(Exception):

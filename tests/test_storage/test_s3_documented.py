@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import seedrank
-from seedrank.io import lease, retries
+from seedrank.io.run import lease
+from seedrank.io.storage import retries
 
 PAGE = Path(__file__).parents[2] / "docs" / "object_stores.md"
 

@@ -10,8 +10,8 @@ import pytest
 
 import seedrank
 from seedrank.errors import StorageError
-from seedrank.io import retries
-from seedrank.io.run_objects import RunObjects
+from seedrank.io.run.run_objects import RunObjects
+from seedrank.io.storage import retries
 
 Command = Callable[..., Any]
 

@@ -10,9 +10,9 @@ import pytest
 
 import seedrank
 from seedrank.errors import ConfigError
-from seedrank.io.lease import LOCK_KEY, leased
-from seedrank.io.objects import object_folder
-from seedrank.io.part_writers import ObjectParts
+from seedrank.io.run.lease import LOCK_KEY, leased
+from seedrank.io.run.part_writers import ObjectParts
+from seedrank.io.storage.objects import object_folder
 
 
 def test_workers_put_the_bytes_of_a_local_run(

@@ -14,7 +14,7 @@ import pytest
 
 import seedrank
 from seedrank.errors import ConfigError
-from seedrank.io.run_objects import RunObjects
+from seedrank.io.run.run_objects import RunObjects
 
 RUNS = 24
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seedrank.io.files import HashedFile, storage_errors
 from seedrank.io.records import StoredFile
+from seedrank.io.storage.files import HashedFile, storage_errors
 
 CANDIDATES_SCHEMA_VERSION = 1
 QUERIES_SCHEMA_VERSION = 1

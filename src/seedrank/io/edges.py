@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from seedrank.io.edge_rows import BadRows, EdgeColumns, NullWeight
-from seedrank.io.encoded_edges import EncodedEdges, encode_edges
+from seedrank.io.edge_list.edge_rows import BadRows, EdgeColumns, NullWeight
+from seedrank.io.edge_list.encoded_edges import EncodedEdges, encode_edges
 from seedrank.io.nodes import NodeTable
 from seedrank.io.records import InputFileRecord
-from seedrank.io.spill import Spill
+from seedrank.io.storage.spill import Spill
 from seedrank.io.tables import TableInput, TableSource
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seedrank.errors import InputDataError
-from seedrank.io.columns import bad_rows, has_column, id_type_of, null_rows, require_column
+from seedrank.io.arrow.columns import bad_rows, has_column, id_type_of, null_rows, require_column
 from seedrank.io.ids import IdEncoder
 from seedrank.io.records import InputFileRecord
 from seedrank.io.tables import TableInput, TableSource

@@ -34,7 +34,11 @@ import pyarrow.compute as pc
 import xxhash
 
 from seedrank.errors import ConfigError, InputDataError
-from seedrank.io.files import (
+from seedrank.io.graph.graph_facts import FACTS_FILE, FORMAT_VERSION, parse_graph_facts
+from seedrank.io.graph.graph_files import RowStream, StoredRows, write_graph_files
+from seedrank.io.graph.soundness import refuse_unsound_numbering, refuse_unsound_rows
+from seedrank.io.records import GraphFacts, StoredFile
+from seedrank.io.storage.files import (
     aside,
     hash_file,
     mapping_errors,
@@ -43,10 +47,6 @@ from seedrank.io.files import (
     storage_errors,
     write_text_atomically,
 )
-from seedrank.io.graph_facts import FACTS_FILE, FORMAT_VERSION, parse_graph_facts
-from seedrank.io.graph_files import RowStream, StoredRows, write_graph_files
-from seedrank.io.records import GraphFacts, StoredFile
-from seedrank.io.soundness import refuse_unsound_numbering, refuse_unsound_rows
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ def write_graph_store(
 def recover_graph_store(path: Path) -> None:
     """Remove what builds leave beside a store, and put back the one that was moved aside and not replaced.
 
-    Only the holder of the store's lock (`seedrank.io.lock`) may do so.
+    Only the holder of the store's lock (`seedrank.io.run.lock`) may do so.
 
     Raises
     ------

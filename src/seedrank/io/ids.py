@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seedrank.errors import InputDataError
-from seedrank.io.code_chunks import CodeList, Encoded, MakeChunks
-from seedrank.io.encoders import HashEncoder, OffsetEncoder
+from seedrank.io.edge_list.code_chunks import CodeList, Encoded, MakeChunks
+from seedrank.io.edge_list.encoders import HashEncoder, OffsetEncoder
 
 # Nodes are numbered with int32.
 MAX_IDS = 2**31 - 1

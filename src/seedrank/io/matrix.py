@@ -16,10 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seedrank.errors import InputDataError
-from seedrank.io.columns import null_rows, require_column
-from seedrank.io.files import storage_errors
+from seedrank.io.arrow.columns import null_rows, require_column
 from seedrank.io.ids import common_id_type
 from seedrank.io.records import InputFileRecord
+from seedrank.io.storage.files import storage_errors
 from seedrank.io.tables import TableInput
 
 MEMORY_BYTES = 64 << 20

@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seedrank.errors import InputDataError
-from seedrank.io.code_chunks import CodeList, Encoded, MakeChunks
-from seedrank.io.encoders import HashEncoder
+from seedrank.io.edge_list.code_chunks import CodeList, Encoded, MakeChunks
+from seedrank.io.edge_list.encoders import HashEncoder
 from seedrank.io.ids import is_string, plain_type
 from seedrank.io.tables import TableInput
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from seedrank.errors import InputDataError
-from seedrank.io.columns import (
+from seedrank.io.arrow.columns import (
     bad_rows,
     files_of,
     has_column,
@@ -17,10 +17,10 @@ from seedrank.io.columns import (
     null_rows,
     require_column,
 )
+from seedrank.io.arrow.string_views import without_views
 from seedrank.io.ids import IdEncoder, plain_type
 from seedrank.io.names import check_name_type, name_dictionary
 from seedrank.io.records import InputFileRecord
-from seedrank.io.string_views import without_views
 from seedrank.io.tables import Batch, TableInput, TableSource
 
 TYPE = "type"

@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seedrank.errors import InputDataError
-from seedrank.io.columns import bad_rows, files_of, id_type_of, null_rows
-from seedrank.io.encoders import without_unused
-from seedrank.io.hit_layout import FlatHits, HitColumns, HitLayout, find_layout, flatten, id_types
-from seedrank.io.hit_order import hit_order
-from seedrank.io.hit_values import HitPlace, ranks_of, retriever_weights_of, weights_of
+from seedrank.io.arrow.columns import bad_rows, files_of, id_type_of, null_rows
+from seedrank.io.edge_list.encoders import without_unused
+from seedrank.io.hits.layout import FlatHits, HitColumns, HitLayout, find_layout, flatten, id_types
+from seedrank.io.hits.order import hit_order
+from seedrank.io.hits.values import HitPlace, ranks_of, retriever_weights_of, weights_of
 from seedrank.io.ids import IdEncoder, common_id_type, is_string
 from seedrank.io.names import NameEncoder, check_name, name_dictionary
 from seedrank.io.records import InputFileRecord

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seedrank.errors import InputDataError
-from seedrank.io.columns import bad_rows, files_of, has_column, id_type_of, null_rows, require_column
+from seedrank.io.arrow.columns import bad_rows, files_of, has_column, id_type_of, null_rows, require_column
 from seedrank.io.ids import IdEncoder, common_id_type, is_string, plain_type
 from seedrank.io.records import InputFileRecord
 from seedrank.io.tables import Batch, TableInput, TableSource

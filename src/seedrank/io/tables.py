@@ -14,11 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seedrank.errors import InputDataError
-from seedrank.io.parquet import read_file, read_footer
+from seedrank.io.arrow.parquet import read_file, read_footer
+from seedrank.io.arrow.string_views import without_views
+from seedrank.io.arrow.value_checks import refuse_broken_values
 from seedrank.io.records import InputFileRecord
-from seedrank.io.string_views import without_views
 from seedrank.io.uri import InputFile, PathLike, find_files
-from seedrank.io.value_checks import refuse_broken_values
 
 # A path, a pyarrow.Table or RecordBatch, anything with __arrow_c_stream__ (pandas, polars, DuckDB, …), or a
 # list.

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 import fsspec
 
 from seedrank.errors import InputDataError, ResourceError, SeedrankError, StorageError
-from seedrank.io.retries import retried
+from seedrank.io.storage.retries import retried
 from seedrank.redaction import redacted, without_credentials
 
 PathLike = str | os.PathLike[str]

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import xxhash
 
 from seedrank.errors import InputDataError
-from seedrank.io.columns import bad_rows, id_type_of, null_rows, require_column
-from seedrank.io.fingerprint import content_fingerprint
+from seedrank.io.arrow.columns import bad_rows, id_type_of, null_rows, require_column
+from seedrank.io.arrow.fingerprint import content_fingerprint
 from seedrank.io.ids import IdEncoder
 from seedrank.io.matrix import Matrix, RowStore, is_matrix, read_matrix
 from seedrank.io.records import InputFileRecord

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from seedrank._version import __version__
 from seedrank.config import BuildOptions, make_options
-from seedrank.io.edge_rows import EdgeColumns
+from seedrank.io.edge_list.edge_rows import EdgeColumns
+from seedrank.io.edge_list.encoded_edges import encode_edges
 from seedrank.io.edges import edge_list_of
-from seedrank.io.encoded_edges import encode_edges
-from seedrank.io.files import remove_tree, storage_errors
+from seedrank.io.graph.remote_graph import check_graph_replaceable, keep_copy, put_graph_store
 from seedrank.io.graphstore import (
     GraphStore,
     check_replaceable,
@@ -24,15 +24,15 @@ from seedrank.io.graphstore import (
     write_graph_store,
 )
 from seedrank.io.ids import match_ids
-from seedrank.io.lease import leased
-from seedrank.io.lock import locked
 from seedrank.io.nodes import NodeTable, read_nodes
-from seedrank.io.objects import ObjectFolder, object_folder
-from seedrank.io.remote_graph import check_graph_replaceable, keep_copy, put_graph_store
+from seedrank.io.run.lease import leased
+from seedrank.io.run.lock import locked
+from seedrank.io.storage.files import remove_tree, storage_errors
+from seedrank.io.storage.objects import ObjectFolder, object_folder
 from seedrank.io.tables import TableInput
-from seedrank.jobs.bucketed_build import build_in_buckets
-from seedrank.jobs.build_memory import BuildSpace
-from seedrank.jobs.built_graph import build_in_memory
+from seedrank.jobs.building.bucketed import build_in_buckets
+from seedrank.jobs.building.built_graph import build_in_memory
+from seedrank.jobs.building.memory import BuildSpace
 from seedrank.jobs.locations import check_objects_apart, check_output_apart, local_output, remote_url
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.work_dir import work_folder

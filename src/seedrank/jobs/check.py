@@ -11,14 +11,14 @@ from typing import Any, Unpack
 import numpy as np
 
 from seedrank.config import ScoreOptions, make_options
+from seedrank.io.graph.no_graph import NoGraph
 from seedrank.io.graphstore import verify_graph_store
-from seedrank.io.no_graph import NoGraph
 from seedrank.io.records import GraphFacts
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.methods import check_method_options
 from seedrank.jobs.prepare import check_run_output, open_graph, type_weights
 from seedrank.jobs.progress import Stopwatch
-from seedrank.jobs.query_set import QuerySet, check_query_options, load_query_set
+from seedrank.jobs.queries.query_set import QuerySet, check_query_options, load_query_set
 from seedrank.keywords import ScoreKeywords
 
 

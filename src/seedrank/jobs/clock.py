@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seedrank.errors import InterruptedRunError
-from seedrank.kernels.recall import StopFlags
+from seedrank.kernels.recall.forms import StopFlags
 
 ResultT = TypeVar("ResultT")
 

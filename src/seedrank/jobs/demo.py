@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from seedrank.errors import ConfigError
-from seedrank.io.files import storage_errors
 from seedrank.io.records import GraphFacts
+from seedrank.io.storage.files import storage_errors
 from seedrank.jobs.build import build
 from seedrank.jobs.results import Run
 from seedrank.jobs.score import score

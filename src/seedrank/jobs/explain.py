@@ -20,19 +20,19 @@ from seedrank.io.candidates import component_column
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.ids import is_string, match_ids
 from seedrank.jobs.clock import Clock
-from seedrank.jobs.exclusion_lists import ExclusionLists
 from seedrank.jobs.explanation import Explanation, ScoreTerm, SeedContribution
 from seedrank.jobs.inputs import JobInputs
-from seedrank.jobs.method_ppr import followed_transition
 from seedrank.jobs.methods import METHODS, component_names, start_method
-from seedrank.jobs.node_space import NodeSpace
-from seedrank.jobs.outcome import Outcome
-from seedrank.jobs.paths import followed_graph, path_columns
+from seedrank.jobs.operators.outcome import Outcome
+from seedrank.jobs.operators.paths import followed_graph, path_columns
+from seedrank.jobs.operators.ppr import followed_transition
 from seedrank.jobs.progress import Stopwatch
-from seedrank.jobs.query_set import QuerySet
-from seedrank.jobs.recorded import recorded_options, recorded_queries, recorded_store
+from seedrank.jobs.queries.exclusion_lists import ExclusionLists
+from seedrank.jobs.queries.node_space import NodeSpace
+from seedrank.jobs.queries.query_set import QuerySet
 from seedrank.jobs.resources import processors
 from seedrank.jobs.results import open_run
+from seedrank.jobs.run.recorded import recorded_options, recorded_queries, recorded_store
 from seedrank.kernels.contributions import seed_contributions
 from seedrank.kernels.runs import gather
 

@@ -9,12 +9,12 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any
 
 from seedrank._version import __version__
-from seedrank.io.graph_facts import FORMAT_VERSION
+from seedrank.io.graph.graph_facts import FORMAT_VERSION
 from seedrank.io.records import RUN_SCHEMA_VERSION
 from seedrank.jobs.prepare import memory_budget
 from seedrank.jobs.resources import available_memory
 from seedrank.kernels._gpu.probe import DeviceReport, probe_cugraph, probe_device
-from seedrank.kernels.backends import resolve_backend
+from seedrank.kernels.backends.resolver import resolve_backend
 
 
 def info() -> dict[str, Any]:

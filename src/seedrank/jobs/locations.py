@@ -11,7 +11,7 @@ import fsspec
 
 from seedrank.errors import ConfigError
 from seedrank.io.matrix import is_pair
-from seedrank.io.objects import ObjectFolder
+from seedrank.io.storage.objects import ObjectFolder
 from seedrank.io.uri import open_filesystem
 
 #: Characters of patterns.

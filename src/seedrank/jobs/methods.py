@@ -1,6 +1,6 @@
 """The one dispatch table: what each method computes, which columns it fills, which options it uses.
 
-A new method is a line here, a runner beside `seedrank.jobs.method_ppr`, and its name in `seedrank.config.Method`.
+A new method is a line here, a runner beside `seedrank.jobs.operators.ppr`, and its name in `seedrank.config.Method`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from seedrank.errors import ConfigError
 from seedrank.io.candidates import FURTHER_COLUMNS, ScoreMeaning
 from seedrank.io.graphstore import GraphStore
 from seedrank.jobs.clock import Clock
-from seedrank.jobs.fusion import FusingRunner, channel_options
-from seedrank.jobs.fusion_options import FUSION_OPTIONS, check_fusion_options
-from seedrank.jobs.graph_memory import STREAMING_BACKEND, refuse_streaming
-from seedrank.jobs.groups import GroupingRunner
-from seedrank.jobs.method_auto import auto_requirements, start_auto
-from seedrank.jobs.method_fuse import fuse_requirements, start_fuse
-from seedrank.jobs.method_hybrid import HYBRID_COMPONENTS, hybrid_depth, hybrid_requirements, start_hybrid
-from seedrank.jobs.method_ppr import PprRunner, ppr_requirements, start_ppr
-from seedrank.jobs.method_recall import recall_requirements, start_recall
-from seedrank.jobs.outcome import Requirements, Runner
+from seedrank.jobs.graphs.graph_memory import STREAMING_BACKEND, refuse_streaming
+from seedrank.jobs.operators.auto import auto_requirements, start_auto
+from seedrank.jobs.operators.fuse import fuse_requirements, start_fuse
+from seedrank.jobs.operators.fusion import FusingRunner, channel_options
+from seedrank.jobs.operators.fusion_options import FUSION_OPTIONS, check_fusion_options
+from seedrank.jobs.operators.groups import GroupingRunner
+from seedrank.jobs.operators.hybrid import HYBRID_COMPONENTS, hybrid_depth, hybrid_requirements, start_hybrid
+from seedrank.jobs.operators.outcome import Requirements, Runner
+from seedrank.jobs.operators.ppr import PprRunner, ppr_requirements, start_ppr
+from seedrank.jobs.operators.recall import recall_requirements, start_recall
+from seedrank.jobs.operators.recall_kernels import check_device_budget
+from seedrank.jobs.operators.reranking import RerankingRunner, deep_options
 from seedrank.jobs.progress import Stopwatch
-from seedrank.jobs.query_set import QuerySet
-from seedrank.jobs.recall_kernels import check_device_budget
-from seedrank.jobs.reranking import RerankingRunner, deep_options
+from seedrank.jobs.queries.query_set import QuerySet
 
 #: Methods that rank the hits themselves, or groups of them: nothing is ranked around them.
 _RANK_HITS = frozenset({"fuse", "auto"})

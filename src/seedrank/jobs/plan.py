@@ -11,19 +11,20 @@ import pyarrow as pa
 
 from seedrank.config import ScoreOptions, make_options
 from seedrank.errors import InputDataError
+from seedrank.io.graph.no_graph import NoGraph
+from seedrank.io.hits.query_ids import read_query_ids
 from seedrank.io.ids import match_ids
-from seedrank.io.no_graph import NoGraph
-from seedrank.io.query_ids import read_query_ids
 from seedrank.io.tables import TableInput
 from seedrank.io.vectors import read_vector_ids
 from seedrank.jobs.build import edge_columns, read_nodes_input
-from seedrank.jobs.build_memory import BuildSpace
-from seedrank.jobs.earlier import earlier_runs
-from seedrank.jobs.graph_memory import GraphSize, graph_memory
+from seedrank.jobs.building.memory import BuildSpace
+from seedrank.jobs.graphs.graph_memory import GraphSize, graph_memory
+from seedrank.jobs.graphs.stores import store_of
+from seedrank.jobs.graphs.work_estimate import ppr_work
+from seedrank.jobs.graphs.work_estimate import probe as probe_product
 from seedrank.jobs.inputs import JobInputs
-from seedrank.jobs.manifest import new_manifest
 from seedrank.jobs.methods import METHODS, check_method_options, method_requirements
-from seedrank.jobs.part_ranges import check_graph_of_range, check_range_options, part_count, wanted_parts
+from seedrank.jobs.operators.vector_hits import searches_vectors, union_of_ids
 from seedrank.jobs.prepare import (
     block_size,
     check_no_graph_options,
@@ -32,15 +33,14 @@ from seedrank.jobs.prepare import (
     memory_budget,
     type_weights,
 )
-from seedrank.jobs.query_segments import may_be_cut
-from seedrank.jobs.query_set import check_query_options, load_query_set
-from seedrank.jobs.returnable import filtered_nodes
-from seedrank.jobs.run_key import have_same_options
-from seedrank.jobs.segment_size import segment_size
-from seedrank.jobs.stores import store_of
-from seedrank.jobs.vector_hits import searches_vectors, union_of_ids
-from seedrank.jobs.work_estimate import ppr_work
-from seedrank.jobs.work_estimate import probe as probe_product
+from seedrank.jobs.queries.query_segments import may_be_cut
+from seedrank.jobs.queries.query_set import check_query_options, load_query_set
+from seedrank.jobs.queries.returnable import filtered_nodes
+from seedrank.jobs.queries.segment_size import segment_size
+from seedrank.jobs.run.earlier import earlier_runs
+from seedrank.jobs.run.manifest import new_manifest
+from seedrank.jobs.run.part_ranges import check_graph_of_range, check_range_options, part_count, wanted_parts
+from seedrank.jobs.run.run_key import have_same_options
 from seedrank.keywords import ScoreKeywords
 
 #: Memory of the interpreter and its libraries, and what one part holds before it is written.
@@ -64,7 +64,7 @@ class Plan:
     parts_there : how many of those that are wanted stand at ``out`` already, recorded under the same options; whether
         the inputs are the same, too, score finds out.
     query_segments : pieces of up to 65,536 queries that are in memory one at a time; 1 where all are, or have to be
-        (`seedrank.jobs.query_segments`).
+        (`seedrank.jobs.queries.query_segments`).
     plans : queries by plan, or by the method that they name, with ``--method auto`` on a graph store or without a
         graph; else None.
     backend, backend_reason : who would compute, and why.

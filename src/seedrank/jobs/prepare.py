@@ -11,22 +11,22 @@ import numpy.typing as npt
 
 from seedrank.config import BuildOptions, ScoreOptions
 from seedrank.errors import ConfigError, InputDataError, ResourceError
-from seedrank.io.graph_files import StoredRows
+from seedrank.io.graph.graph_files import StoredRows
+from seedrank.io.graph.no_graph import NoGraph
 from seedrank.io.graphstore import GraphStore
-from seedrank.io.no_graph import NoGraph
-from seedrank.io.objects import object_folder
 from seedrank.io.records import BackendRecord
-from seedrank.io.run_objects import check_objects_replaceable
-from seedrank.io.runfolder import check_run_replaceable
+from seedrank.io.run.run_objects import check_objects_replaceable
+from seedrank.io.run.runfolder import check_run_replaceable
+from seedrank.io.storage.objects import object_folder
 from seedrank.jobs.build import GRAPH_OPTIONS, build_store
+from seedrank.jobs.graphs.stores import store_of
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.locations import check_objects_apart, check_output_apart, local_output, remote_url
-from seedrank.jobs.outcome import Requirements
+from seedrank.jobs.operators.outcome import Requirements
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.resources import DEFAULT_SHARE, available_memory
-from seedrank.jobs.stores import store_of
-from seedrank.kernels.adjacency import Adjacency
-from seedrank.kernels.block_size import choose_block_size
+from seedrank.kernels.backends.block_size import choose_block_size
+from seedrank.kernels.building.adjacency import Adjacency
 
 
 def check_run_output(out: str | os.PathLike[str] | None, inputs: JobInputs, options: ScoreOptions) -> None:

@@ -14,20 +14,20 @@ import pyarrow as pa
 from seedrank.config import ScoreOptions, make_options
 from seedrank.config.names import GRAPH_CHANNEL
 from seedrank.errors import ConfigError, InputDataError
+from seedrank.io.graph.no_graph import NoGraph
 from seedrank.io.graphstore import GraphStore
-from seedrank.io.no_graph import NoGraph
 from seedrank.io.queries import HitTable, read_hits
 from seedrank.jobs.clock import Clock
-from seedrank.jobs.hit_lists import UNNAMED_SOURCE
+from seedrank.jobs.graphs.stores import store_of
 from seedrank.jobs.inputs import JobInputs
-from seedrank.jobs.job_hits import hit_columns, no_hits, takes_signed
 from seedrank.jobs.methods import check_method_options, start_method
-from seedrank.jobs.parts import candidates_table
+from seedrank.jobs.operators.hit_lists import UNNAMED_SOURCE
 from seedrank.jobs.prepare import check_store_options
 from seedrank.jobs.progress import Stopwatch
-from seedrank.jobs.query_set import load_query_set
+from seedrank.jobs.queries.job_hits import hit_columns, no_hits, takes_signed
+from seedrank.jobs.queries.query_set import load_query_set
 from seedrank.jobs.resources import limited_threads
-from seedrank.jobs.stores import store_of
+from seedrank.jobs.run.parts import candidates_table
 from seedrank.keywords import ScoreKeywords
 
 #: What the query is called that is given no id.

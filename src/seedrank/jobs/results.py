@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seedrank.errors import InputDataError
-from seedrank.io.objects import object_folder
-from seedrank.io.part_files import files_of, part_name, part_number
-from seedrank.io.range_folder import read_range_manifests
-from seedrank.io.range_objects import read_range_objects
 from seedrank.io.records import RunManifest
-from seedrank.io.retried_stream import RetriedStream
-from seedrank.io.run_objects import read_objects_manifest
-from seedrank.io.runfolder import not_a_run, read_manifest
+from seedrank.io.run.part_files import files_of, part_name, part_number
+from seedrank.io.run.range_folder import read_range_manifests
+from seedrank.io.run.range_objects import read_range_objects
+from seedrank.io.run.run_objects import read_objects_manifest
+from seedrank.io.run.runfolder import not_a_run, read_manifest
+from seedrank.io.storage.objects import object_folder
+from seedrank.io.storage.retried_stream import RetriedStream
 from seedrank.io.uri import InputFile
 from seedrank.jobs.locations import local_path, remote_url
 from seedrank.part_span import PartSpan

@@ -12,21 +12,21 @@ from typing import Any, Unpack
 from seedrank.config import ScoreOptions, make_options
 from seedrank.errors import InterruptedRunError, SeedrankError, Terminated
 from seedrank.jobs.clock import Clock
-from seedrank.jobs.destination import destination
-from seedrank.jobs.engine import make_engine
+from seedrank.jobs.graphs.stores import store_of
 from seedrank.jobs.inputs import JobInputs, held_in_memory
-from seedrank.jobs.lineage import LineageFile
-from seedrank.jobs.manifest import Origin
 from seedrank.jobs.methods import check_method_options
-from seedrank.jobs.metrics import check_file_apart
-from seedrank.jobs.part_ranges import check_graph_of_range, check_range_options
 from seedrank.jobs.prepare import check_run_output
 from seedrank.jobs.progress import Reporter, Silent
-from seedrank.jobs.query_set import check_query_options
+from seedrank.jobs.queries.query_set import check_query_options
 from seedrank.jobs.resources import limited_threads
 from seedrank.jobs.results import Run
-from seedrank.jobs.score_job import ScoreJob
-from seedrank.jobs.stores import store_of
+from seedrank.jobs.run.destination import destination
+from seedrank.jobs.run.engine import make_engine
+from seedrank.jobs.run.lineage import LineageFile
+from seedrank.jobs.run.manifest import Origin
+from seedrank.jobs.run.metrics import check_file_apart
+from seedrank.jobs.run.part_ranges import check_graph_of_range, check_range_options
+from seedrank.jobs.run.score_job import ScoreJob
 from seedrank.keywords import ScoreKeywords
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from seedrank.io.candidates import write_table
-from seedrank.io.files import publish, storage_errors
+from seedrank.io.storage.files import publish, storage_errors
 
 
 def write_small_table(path: Path, table: pa.Table) -> None:

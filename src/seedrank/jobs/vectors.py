@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from seedrank.config import ScoreOptions
 from seedrank.errors import InputDataError
+from seedrank.io.graph.no_graph import NoGraph
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.ids import match_ids
-from seedrank.io.no_graph import NoGraph
 from seedrank.io.records import InputRecord, VectorCounts
 from seedrank.io.vectors import VectorTable, read_vectors
 from seedrank.jobs.inputs import JobInputs
-from seedrank.jobs.matched_hits import graph_place
+from seedrank.jobs.queries.matched_hits import graph_place
 from seedrank.kernels.vectors import Vectors, norms_of
 
 #: Rows whose lengths are taken at a time.

@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from seedrank.io.files import storage_errors
+from seedrank.io.storage.files import storage_errors
 
 
 def work_folder(given: str | None) -> Path:

@@ -1,6 +1,6 @@
 """The protocol between the drivers (one per algorithm) and the machines that do the arithmetic.
 
-How to add a backend, and who decides which one runs: `seedrank.kernels.backends`.
+How to add a backend, and who decides which one runs: `seedrank.kernels.backends.resolver`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from seedrank.kernels.arrays import (
     ScoreArray,
     UInt64Array,
 )
-from seedrank.kernels.slab_store import SlabStore
+from seedrank.kernels.backends.slab_store import SlabStore
 from seedrank.kernels.streamed_transition import StreamedTransition
 from seedrank.kernels.transition import Transition
 

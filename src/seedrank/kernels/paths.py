@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array
-from seedrank.kernels.recall_graph import FollowedRows, RecallGraph
+from seedrank.kernels.recall.recall_graph import FollowedRows, RecallGraph
 from seedrank.kernels.runs import offsets_of
 
 

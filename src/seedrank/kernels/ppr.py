@@ -8,7 +8,7 @@ import numpy as np
 
 from seedrank.kernels.arrays import BoolArray, Precision
 from seedrank.kernels.backend import Backend, ForeignBackend, QueryBlock
-from seedrank.kernels.block_result import BlockResult, StepProgress, Stop, Stopping, check_mass
+from seedrank.kernels.backends.block_result import BlockResult, StepProgress, Stop, Stopping, check_mass
 from seedrank.kernels.ppr_relaxed import iterate_relaxed
 from seedrank.kernels.relaxation import Relaxation
 
@@ -42,7 +42,7 @@ def personalized_pagerank(
 
     A query is finished when tolerance > 0 and truncation <= tolerance, the last allowed step included, or
     when `max_iterations` steps were made; under the rule ``top-k`` also as soon as its set of k nodes is certain (see
-    `seedrank.kernels.block_result.Stopping`). It is selected at that step and never changes afterwards, so the
+    `seedrank.kernels.backends.block_result.Stopping`). It is selected at that step and never changes afterwards, so the
     result of a query depends on neither the width of the block nor its other queries.
 
     Parameters

@@ -8,7 +8,7 @@ import numpy as np
 
 from seedrank.kernels.arrays import Int64Array
 from seedrank.kernels.backend import Backend, RelaxingBackend
-from seedrank.kernels.block_result import StepProgress, Stopping, check_mass
+from seedrank.kernels.backends.block_result import StepProgress, Stopping, check_mass
 from seedrank.kernels.relaxation import Relaxation
 
 STALLED = 0.9

@@ -10,7 +10,7 @@ import numpy as np
 from seedrank.errors import KernelError
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int64Array, Precision
 from seedrank.kernels.backend import QueryBlock, Selection, StepReport, SummingBackend
-from seedrank.kernels.block_result import BlockResult, Stopping
+from seedrank.kernels.backends.block_result import BlockResult, Stopping
 
 
 def personalized_pageranks(

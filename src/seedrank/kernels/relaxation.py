@@ -9,7 +9,7 @@ import numpy as np
 
 from seedrank.kernels.arrays import Float64Array, Int32Array
 from seedrank.kernels.backend import Backend, QueryBlock, RelaxingBackend
-from seedrank.kernels.block_result import Stop
+from seedrank.kernels.backends.block_result import Stop
 from seedrank.kernels.streamed_transition import StreamedTransition
 from seedrank.kernels.transition import Transition
 

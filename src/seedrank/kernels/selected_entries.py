@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seedrank.kernels.adjacency import Adjacency
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array
+from seedrank.kernels.building.adjacency import Adjacency
 from seedrank.kernels.runs import offsets_of
 
 MOST_REPETITION = 1.25

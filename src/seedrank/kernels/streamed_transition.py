@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from seedrank.kernels.adjacency import Adjacency
 from seedrank.kernels.arrays import DanglingRule, Direction, Float64Array, Int32Array, Int64Array
+from seedrank.kernels.building.adjacency import Adjacency
 from seedrank.kernels.runs import slices_within
 from seedrank.kernels.selected_entries import (
     MOST_REPETITION,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seedrank.kernels.adjacency import Adjacency
 from seedrank.kernels.arrays import Float64Array, Int32Array, Int64Array
-from seedrank.kernels.recall_graph import RecallGraph
+from seedrank.kernels.building.adjacency import Adjacency
+from seedrank.kernels.recall.recall_graph import RecallGraph
 from seedrank.kernels.runs import gather, offsets_of, slices_within
 
 EDGES_AT_ONCE = 1 << 20

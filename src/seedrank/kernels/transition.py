@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seedrank.kernels.adjacency import Adjacency
 from seedrank.kernels.arrays import DanglingRule, Direction, Float64Array, Int32Array, Int64Array
+from seedrank.kernels.building.adjacency import Adjacency
 from seedrank.kernels.selected_entries import (
     counts_rows,
     inverse_of,

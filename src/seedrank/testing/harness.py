@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from seedrank.kernels.adjacency import AdjacencyPair, build_adjacency
 from seedrank.kernels.arrays import DanglingRule, Int32Array
 from seedrank.kernels.backend import Backend, QueryBlock
+from seedrank.kernels.building.adjacency import AdjacencyPair, build_adjacency
 from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.kernels.runs import offsets_of
 from seedrank.kernels.seeds import SeedSets, build_seeds

@@ -12,8 +12,8 @@ import numpy as np
 
 from seedrank.kernels.arrays import Int32Array, Int64Array
 from seedrank.kernels.paths import PathTable
-from seedrank.kernels.recall import LIMITS, RecallQueries, RecallResult
-from seedrank.kernels.recall_graph import RecallGraph, build_recall_graph
+from seedrank.kernels.recall.forms import LIMITS, RecallQueries, RecallResult
+from seedrank.kernels.recall.recall_graph import RecallGraph, build_recall_graph
 from seedrank.kernels.runs import offsets_of
 from seedrank.testing.harness import KernelGraph
 from seedrank.testing.reference_paths import ReferenceStep

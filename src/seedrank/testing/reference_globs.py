@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def reference_glob(path: str, glob: str) -> bool:
-    """Whether a glob matches a whole path; `seedrank.io.globs` states the rules.
+    """Whether a glob matches a whole path; `seedrank.io.graph.globs` states the rules.
 
     Parameters
     ----------

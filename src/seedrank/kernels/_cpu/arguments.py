@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seedrank.kernels.arrays import BoolArray, Precision
-from seedrank.kernels.recall import RecallLimits, RecallQueries, RecallResult, StopFlags
-from seedrank.kernels.recall_graph import FollowedRows
+from seedrank.kernels.recall.forms import RecallLimits, RecallQueries, RecallResult, StopFlags
+from seedrank.kernels.recall.recall_graph import FollowedRows
 
 NO_LIMIT = np.iinfo(np.int64).max
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from seedrank.kernels._cpu import arguments
 from seedrank.kernels.arrays import BoolArray, Precision
-from seedrank.kernels.recall import RecallLimits, RecallQueries, RecallResult, StopFlags
-from seedrank.kernels.recall_graph import RecallGraph
+from seedrank.kernels.recall.forms import RecallLimits, RecallQueries, RecallResult, StopFlags
+from seedrank.kernels.recall.recall_graph import RecallGraph
 
 MOST_QUERIES = 16
 """Queries that a thread takes at once: few, because one of them may take as long as all others together."""

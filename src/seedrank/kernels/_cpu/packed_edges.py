@@ -11,13 +11,13 @@ from seedrank.kernels._cpu.compiled import compiled
 from seedrank.kernels._cpu.radix_sort import Rows, sort_by_bits
 from seedrank.kernels._cpu.reduce_runs import count_dtype, reduce_runs
 from seedrank.kernels.arrays import DuplicateRule, Float64Array, Int32Array, Int64Array
-from seedrank.kernels.duplicates import CompressedRows
-from seedrank.kernels.edge_keys import KEY_BITS
+from seedrank.kernels.building.duplicates import CompressedRows
+from seedrank.kernels.building.edge_keys import KEY_BITS
 from seedrank.kernels.runs import offsets_of
 
 
 class PackedEdges:
-    """The same as `seedrank.kernels.duplicates.ReducedEdges`, bit for bit, for lists of millions of edges.
+    """The same as `seedrank.kernels.building.duplicates.ReducedEdges`, bit for bit, for lists of millions of edges.
 
     An edge is one integer: two nodes and the type, from the highest bits to the lowest. All steps are stable or act on
     one run of equal edges, so no bit depends on the number of threads.
@@ -28,7 +28,7 @@ class PackedEdges:
     Parameters
     ----------
     source, target, weight, edge_type, nodes, duplicate_edges
-        See `seedrank.kernels.duplicates.reduce_duplicates`. An edge must fit, see `fits`.
+        See `seedrank.kernels.building.duplicates.reduce_duplicates`. An edge must fit, see `fits`.
 
     Attributes
     ----------

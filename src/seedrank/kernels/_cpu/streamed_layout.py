@@ -13,9 +13,9 @@ from seedrank.kernels._cpu.gather import AHEAD
 from seedrank.kernels._cpu.layout import Layout, Slab
 from seedrank.kernels._cpu.row_order import RowOrder, add_loops, copy_rows, row_chunks, row_order, row_scales
 from seedrank.kernels.arrays import Float64Array, Int32Array, Int64Array, Precision, ScoreArray
+from seedrank.kernels.backends.slab_store import SlabStore
 from seedrank.kernels.runs import offsets_of
 from seedrank.kernels.selected_entries import SelectedEntries
-from seedrank.kernels.slab_store import SlabStore
 from seedrank.kernels.streamed_transition import StreamedTransition
 
 _Summand = tuple[SelectedEntries, Float64Array | None]

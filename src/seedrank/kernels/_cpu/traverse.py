@@ -10,7 +10,7 @@ from seedrank.kernels._cpu.borrowed import borrowed
 from seedrank.kernels._cpu.compiled import compiled
 from seedrank.kernels._cpu.neighbors import next_neighbor, row_bounds
 from seedrank.kernels._cpu.reached import cut_by_hops, new_reached, rank_reached, reach, reach_again, slot_of, start_at
-from seedrank.kernels.recall import LIMITS
+from seedrank.kernels.recall.forms import LIMITS
 
 _MAX_HOPS, _MAX_NODES, _MAX_EDGES, _STOPPED = (
     LIMITS.index(name) for name in ("max_hops", "max_visited_nodes", "max_visited_edges", "timeout_s")

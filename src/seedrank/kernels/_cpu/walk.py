@@ -11,7 +11,7 @@ from seedrank.kernels._cpu.borrowed import borrowed
 from seedrank.kernels._cpu.compiled import compiled
 from seedrank.kernels._cpu.philox import random_pair, scaled
 from seedrank.kernels._cpu.visits import new_visits, place_of, with_room
-from seedrank.kernels.recall import LIMITS
+from seedrank.kernels.recall.forms import LIMITS
 
 _MAX_HOPS, _MAX_NODES, _MAX_EDGES, _STOPPED = (
     LIMITS.index(name) for name in ("max_hops", "max_visited_nodes", "max_visited_edges", "timeout_s")

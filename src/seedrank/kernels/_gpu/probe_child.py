@@ -84,7 +84,7 @@ def _import_cugraph(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run_cugraph(facts: dict[str, Any]) -> dict[str, Any]:
-    from seedrank.kernels.cugraph_backend import CugraphBackend  # noqa: PLC0415  # needs CuPy and pylibcugraph
+    from seedrank.kernels.backends.cugraph import CugraphBackend  # noqa: PLC0415  # needs CuPy and pylibcugraph
 
     failure = _run(facts, CugraphBackend)
     # What the kernels of this package would be blamed for is cuGraph's here.
@@ -94,7 +94,7 @@ def _run_cugraph(facts: dict[str, Any]) -> dict[str, Any]:
 
 def _run_kernels(facts: dict[str, Any]) -> dict[str, Any]:
     def backend() -> Backend:
-        from seedrank.kernels.gpu_backend import GpuBackend  # noqa: PLC0415  # needs CuPy
+        from seedrank.kernels.backends.gpu import GpuBackend  # noqa: PLC0415  # needs CuPy
 
         return GpuBackend()
 

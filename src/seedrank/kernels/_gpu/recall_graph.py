@@ -9,7 +9,7 @@ import numpy as np
 
 from seedrank.kernels._gpu.device import NULL
 from seedrank.kernels.arrays import BoolArray, Int32Array, Int64Array
-from seedrank.kernels.recall_graph import RecallGraph
+from seedrank.kernels.recall.recall_graph import RecallGraph
 
 
 @dataclass
@@ -58,7 +58,7 @@ def upload_recall_graph(graph: RecallGraph, cumulative: tuple[Int64Array, ...] =
     ----------
     graph : RecallGraph
     cumulative : tuple of int64 (m)
-        Of a `seedrank.kernels.walk_graph.WalkGraph`, for choices by weight.
+        Of a `seedrank.kernels.recall.walk_graph.WalkGraph`, for choices by weight.
 
     Returns
     -------

@@ -10,7 +10,7 @@ import numpy as np
 from seedrank.kernels._gpu.device import launch
 from seedrank.kernels._gpu.source import RECALL_THREADS
 from seedrank.kernels.arrays import Int32Array, Int64Array
-from seedrank.kernels.recall import RecallQueries, RecallResult
+from seedrank.kernels.recall.forms import RecallQueries, RecallResult
 
 USABLE = 0.85
 """Share of the free memory that queries are planned with."""

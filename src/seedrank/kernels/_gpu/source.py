@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Literal
 
-from seedrank.kernels.recall import LIMITS
+from seedrank.kernels.recall.forms import LIMITS
 
 Group = Literal["pagerank", "recall"]
 

@@ -1,0 +1,1 @@
+"""Columns and values of Parquet files and Arrow tables, checked."""

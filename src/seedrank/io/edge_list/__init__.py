@@ -1,0 +1,1 @@
+"""Reading edge lists: good rows, and ids turned into numbers."""

@@ -1,0 +1,1 @@
+"""The files of a graph store, and its nodes' attributes."""

@@ -1,0 +1,1 @@
+"""Tables of hits: layouts, values, order, fingerprints."""

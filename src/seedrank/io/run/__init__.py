@@ -1,0 +1,1 @@
+"""The folder or prefix of a run: parts, ranges, locks, publication."""

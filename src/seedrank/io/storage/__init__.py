@@ -1,0 +1,1 @@
+"""Disks and object stores: small durable operations, and what they refuse."""

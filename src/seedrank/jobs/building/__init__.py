@@ -1,0 +1,1 @@
+"""What ``build`` does with an edge list, in memory or beside it."""

@@ -1,0 +1,1 @@
+"""What the methods run: each turns a block of queries into rankings."""

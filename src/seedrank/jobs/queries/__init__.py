@@ -1,0 +1,1 @@
+"""The queries of a job: from hits and exclusions to arrays, a segment at a time."""

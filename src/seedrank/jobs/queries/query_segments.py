@@ -1,0 +1,148 @@
+"""The queries of a job, however many: in segments of whole parts, of which one is in memory at a time.
+
+A job of few queries is one segment, its `QuerySet`. Every query of a part is in one segment, and nothing that a part
+holds depends on how the queries are cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from seedrank.config import ScoreOptions
+from seedrank.io.graph.no_graph import NoGraph
+from seedrank.io.graphstore import GraphStore
+from seedrank.io.records import InputRecord
+from seedrank.jobs.inputs import JobInputs
+from seedrank.jobs.queries.by_node import NodeQueries
+from seedrank.jobs.queries.in_files import StagedQueries, is_on_storage, staged_queries
+from seedrank.jobs.queries.query_set import QuerySet, check_query_options, load_query_set
+from seedrank.jobs.run.part_ranges import wanted_parts
+
+
+class Segment(NamedTuple):
+    """Consecutive queries, and the position of their first one among all queries of the job."""
+
+    query_set: QuerySet
+    first: int
+
+
+class QuerySegments:
+    """All queries of a job, sorted by query id.
+
+    Parameters
+    ----------
+    load : callable
+        Given a graph, and positions ``first`` and ``last``, it returns the queries ``first`` … ``last - 1``.
+    store : GraphStore
+    count : int
+        How many queries there are.
+    size : int
+        Queries of a segment, of the last one perhaps less.
+    records : mapping
+        What was read, by input name.
+    begin : int
+        The query that will be asked for first.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[GraphStore, int, int], QuerySet],
+        store: GraphStore,
+        *,
+        count: int,
+        size: int,
+        records: Mapping[str, InputRecord],
+        begin: int = 0,
+    ) -> None:
+        self._load = load
+        self._store = store
+        self._count = count
+        self._size = max(size, 1)
+        self.records = records
+        self._begin = begin
+        self._held: Segment | None = None
+
+    @classmethod
+    def of_one(cls, query_set: QuerySet) -> QuerySegments:
+        """Return the one segment of a job of few queries."""
+        return cls(
+            lambda store, _first, _last: query_set.on(store),
+            query_set.space.store,
+            count=len(query_set),
+            size=len(query_set),
+            records=query_set.records,
+        )
+
+    def __len__(self) -> int:
+        return self._count
+
+    def holding(self, query: int) -> Segment:
+        """Return the segment of a query, which is kept until another one is asked for; not for several threads."""
+        first = query // self._size * self._size
+        if self._held is None or self._held.first != first:
+            self._held = None  # never two at a time here
+            last = min(first + self._size, self._count)
+            self._held = Segment(self._load(self._store, first, last), first)
+        return self._held
+
+    def at_hand(self) -> QuerySet:
+        """Return the queries of the segment that is held, or wanted first: what tells how a method is started."""
+        return self.holding(self._begin if self._held is None else self._held.first).query_set
+
+    def on(self, store: GraphStore) -> None:
+        """Go on with the same graph that has been opened elsewhere."""
+        self._store = store
+        if self._held is not None:
+            self._held = Segment(self._held.query_set.on(store), self._held.first)
+
+
+def open_queries(store: GraphStore, inputs: JobInputs, options: ScoreOptions, scratch: Path) -> QuerySegments:
+    """Read the queries of a job, or, where there are many, what tells of them.
+
+    Parameters
+    ----------
+    store, inputs, options : of the job.
+    scratch : local folder for the hits of many queries; it exists, and is there until the last segment has been read.
+
+    Raises
+    ------
+    ConfigError, InputDataError
+        See `seedrank.jobs.queries.query_set.load_query_set`; bad rows of all inputs are found here, none later.
+    StorageError
+        The hits cannot be put aside.
+    """
+    check_query_options(inputs, options)
+    source: NodeQueries | StagedQueries | None = None
+    if may_be_cut(inputs, options):
+        if options.all_nodes is not None:
+            source = NodeQueries.of(store, inputs, options)
+        else:
+            source = staged_queries(inputs, options, scratch, no_seeds=isinstance(store, NoGraph))
+    if source is None:
+        return QuerySegments.of_one(load_query_set(store, inputs, options))
+    # An empty segment: names in options are checked against all hits, and what else is read is recorded.
+    nothing = source.load(store, 0, 0)
+    return QuerySegments(
+        source.load,
+        store,
+        count=source.count,
+        size=source.size,
+        records={**nothing.records, **source.records},
+        begin=wanted_parts(source.count, options)[0].start * options.part_size,
+    )
+
+
+def may_be_cut(inputs: JobInputs, options: ScoreOptions) -> bool:
+    """Whether a job of many queries need not hold them all at a time.
+
+    It has to where nodes that only hits have are numbered (fusion, fallback, ``semantic``, ``hybrid``), where a planner
+    looks at every query, where vectors are searched or rank again, and where queries have attributes. Hits that are in
+    memory already may as well stay there.
+    """
+    if options.ranks_hits or options.method == "auto" or inputs.query_vectors is not None:
+        return False
+    if inputs.query_info is not None:
+        return False
+    return options.all_nodes is not None or is_on_storage(inputs.queries)

@@ -1,0 +1,272 @@
+"""From hits and exclusions to arrays: every query of a job with its seeds and what it must not return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from seedrank.config import ScoreOptions
+from seedrank.errors import ConfigError
+from seedrank.io.graph.no_graph import NoGraph
+from seedrank.io.graphstore import GraphStore
+from seedrank.io.records import InputRecord
+from seedrank.jobs.inputs import JobInputs
+from seedrank.jobs.operators.groups import NodeGroups, node_groups
+from seedrank.jobs.operators.hit_lists import HitLists, build_hit_lists
+from seedrank.jobs.operators.vector_hits import check_vector_options, points_away, searches_vectors, with_vector_hits
+from seedrank.jobs.planning.hits import PlannedHits, plan_hits
+from seedrank.jobs.planning.queries import PlannedQueries
+from seedrank.jobs.queries.exclusion_lists import ExclusionLists
+from seedrank.jobs.queries.input_hashes import input_hashes
+from seedrank.jobs.queries.job_hits import read_job_hits
+from seedrank.jobs.queries.matched_hits import every_node, graph_place, match_hits, space_with_hits, with_fallback_nodes
+from seedrank.jobs.queries.node_space import NodeSpace
+from seedrank.jobs.queries.query_info import JobQueryInfo, read_job_query_info, with_queries
+from seedrank.jobs.queries.query_seeds import query_seeds, seed_hits
+from seedrank.jobs.queries.returnable import (
+    Exclusions,
+    eligible_nodes,
+    exclusion_lists,
+    filtered_nodes,
+    info_exclusions,
+    read_job_exclusions,
+    returnable_hits,
+)
+from seedrank.jobs.vectors import JobVectors
+from seedrank.kernels.backend import QueryBlock
+from seedrank.kernels.runs import gather
+from seedrank.kernels.seeds import SeedSets
+
+#: Options that say how hits are read or become seeds.
+_OF_HITS = (
+    *("source", "seed_source_weight", "lower_is_better"),
+    *("seed_weighting", "seed_node_type", "fallback_node_column"),
+)
+
+
+@dataclass(frozen=True)
+class QuerySet:
+    """All queries of a job, sorted by query id; q of them.
+
+    Attributes
+    ----------
+    query_ids : (q,) Arrow array, sorted.
+    seeds_given : int64 (q,), -1 where the query's seed list itself is null.
+    seeds_missing : int64 (q,), hits that are null or not in the graph.
+    seeds : seed distribution of every query; an empty range has no valid seed.
+    exclusions : nodes that single queries must not return.
+    eligible : bool (nodes,) over internal nodes, or None: nodes that any query may return.
+    space : the nodes that candidates may be.
+    groups : of these nodes, under ``--group-by``; else None.
+    hit_lists : the hits as ranked lists, under fusion or fallback; else None.
+    vectors : those of nodes and queries; None without.
+    records : what was read, by input name.
+    plans : how every query runs, where a planner chooses; else None.
+    input_hashes : uint8 (q, 16), see `seedrank.jobs.queries.input_hashes`.
+    """
+
+    query_ids: pa.Array
+    seeds_given: npt.NDArray[np.int64]
+    seeds_missing: npt.NDArray[np.int64]
+    seeds: SeedSets
+    exclusions: ExclusionLists
+    eligible: npt.NDArray[np.bool_] | None
+    space: NodeSpace
+    groups: NodeGroups | None
+    hit_lists: HitLists | None
+    vectors: JobVectors | None
+    records: Mapping[str, InputRecord]
+    plans: PlannedQueries | None
+    input_hashes: npt.NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.query_ids)
+
+    @property
+    def seeded(self) -> npt.NDArray[np.bool_]:
+        """Bool (q,): the query has at least one valid seed in the graph."""
+        return np.diff(self.seeds.offsets) > 0
+
+    @property
+    def valid(self) -> npt.NDArray[np.bool_]:
+        """Bool (q,): there is something to score, a valid seed, or hits that are ranked themselves."""
+        if self.plans is not None:
+            return self.plans.group >= 0
+        return self.seeded if self.hit_lists is None else self.seeded | self.hit_lists.usable
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Names of the lists that a fusion fuses."""
+        return () if self.hit_lists is None else self.hit_lists.names
+
+    def on(self, store: GraphStore) -> QuerySet:
+        """Return the same queries on the same graph that has been opened elsewhere."""
+        plans = None if self.plans is None else self.plans.on(lambda query_set: query_set.on(store))
+        return replace(self, space=replace(self.space, store=store), plans=plans)
+
+    def block(self, queries: npt.NDArray[np.int64]) -> QueryBlock:
+        """Return the arrays of some queries, in the order given."""
+        seed_offsets, seed_entries = gather(self.seeds.offsets, queries)
+        exclude_offsets, exclude_nodes = self.exclusions.of(queries)
+        return QueryBlock(
+            seed_offsets=seed_offsets,
+            seed_nodes=self.seeds.nodes[seed_entries],
+            seed_weights=self.seeds.weights[seed_entries],
+            exclude_offsets=exclude_offsets,
+            exclude_nodes=exclude_nodes,
+        )
+
+
+def load_query_set(
+    store: GraphStore, inputs: JobInputs, options: ScoreOptions, *, among: slice = slice(None)
+) -> QuerySet:
+    """Read hits (or make a query of every node of a type), match them with the graph, normalise the seeds.
+
+    Of the nodes of a type only those ``among`` them are made a query, by their position.
+
+    Raises
+    ------
+    ConfigError
+        Neither or both of ``queries`` and ``all_nodes`` are given; options that need hits without hits; weights of
+        sources, or a threshold, under which nothing can be returned.
+    InputDataError
+        Bad hits or exclusions, ids of another kind than the graph's, unknown sources or node types.
+    """
+    check_query_options(inputs, options)
+    records: dict[str, InputRecord] = {}
+    info = None if inputs.query_info is None else read_job_query_info(inputs.query_info, options)
+    hits = vectors = None
+    if options.all_nodes is not None:
+        found = every_node(store, options.all_nodes, among)
+        query_ids = found.query_ids
+    else:
+        hits, vectors = read_job_hits(inputs, options, records, no_seeds=isinstance(store, NoGraph))
+        if info is not None:
+            hits = with_queries(hits, info.table.query_ids, info.table.place("query_id"))
+        hits = with_fallback_nodes(hits, store)
+        query_ids = hits.query_ids
+    exclusions = _read_exclusions(inputs, info, query_ids, options, records)
+    hashes = input_hashes(
+        query_ids,
+        hits,
+        exclusions,
+        None if info is None else info.table,
+        vectors,
+        hits.source_names if hits is not None and options.ranks_hits else (),
+    )
+    filtered = filtered_nodes(store, options)
+    searched = vectors is not None and searches_vectors(options)
+    if hits is not None:
+        if vectors is not None and searched:
+            hits = with_vector_hits(hits, vectors, store, filtered, exclusions, options)
+        found = match_hits(hits, store)
+    seeding = seed_hits(found, store, options)
+    if searched:
+        seeding &= ~points_away(found.source, found.source_names, found.weight)
+    seeds = found.query[seeding], found.rank[seeding]
+    pairs = [] if options.include_seeds else [seeds]
+    everywhere = np.zeros(0, dtype=np.int32)
+    for some in exclusions:
+        of_query, excluded = some.among(store.ids, graph_place(store))
+        if of_query is None:
+            everywhere = excluded
+        else:
+            pairs.append((of_query, excluded))
+    lists = exclusion_lists(pairs, seeds, len(found.query_ids), store, options)
+    space, hit_lists = NodeSpace.of_graph(store), None
+    nodes = returnable = None
+    if hits is not None and options.ranks_hits:
+        space, nodes = space_with_hits(hits, store)
+        returnable = returnable_hits(hits, found.rank, filtered, exclusions, lists.neighbors, store)
+        hit_lists = build_hit_lists(hits, nodes, returnable, options)
+    query_set = QuerySet(
+        query_ids=found.query_ids,
+        seeds_given=found.given,
+        seeds_missing=found.missing,
+        seeds=query_seeds(found, seeding, store, options),
+        exclusions=lists,
+        eligible=eligible_nodes(store, filtered, everywhere),
+        space=space,
+        groups=node_groups(space, options),
+        hit_lists=hit_lists,
+        vectors=vectors,
+        records=records,
+        plans=None,
+        input_hashes=hashes,
+    )
+    if options.method != "auto":
+        return query_set
+    assert hits is not None
+    assert nodes is not None
+    assert returnable is not None
+    known_hits = PlannedHits(query_set, hits, found, seeding, nodes, returnable)
+    return replace(query_set, plans=plan_hits(known_hits, None if info is None else info.table, options))
+
+
+def _read_exclusions(
+    inputs: JobInputs,
+    info: JobQueryInfo | None,
+    query_ids: pa.Array,
+    options: ScoreOptions,
+    records: dict[str, InputRecord],
+) -> list[Exclusions]:
+    """Exclusions of both inputs that may have some; both are recorded."""
+    exclusions = []
+    if inputs.exclude is not None:
+        exclusions.append(read_job_exclusions(inputs.exclude, query_ids, options))
+        assert exclusions[0].record is not None
+        records["exclude"] = exclusions[0].record
+    if info is not None:
+        records["query_info"] = info.record
+        if len(info.table.exclude_node):
+            exclusions.append(info_exclusions(info.table, query_ids))
+    return exclusions
+
+
+def check_query_options(inputs: JobInputs, options: ScoreOptions) -> None:
+    """Refuse neither or both ways of giving queries, and options of what is not given."""
+    check_vector_options(inputs, options)
+    named = inputs.queries is not None or inputs.query_vectors is not None
+    if named == (options.all_nodes is not None):
+        raise ConfigError(
+            f"{'--queries' if inputs.queries is not None else '--query-vectors'} and --all-nodes are both given"
+            if named
+            else "neither --queries nor --all-nodes is given",
+            expected="exactly one of them",
+            fix="--queries HITS reads seed sets, --query-vectors searches for some, --all-nodes TYPE makes every node "
+            "of a type a query",
+        )
+    if options.all_nodes is None:
+        return
+    if inputs.query_info is not None:
+        raise ConfigError(
+            "--query-info speaks of the queries of hits, but --all-nodes makes its own",
+            expected="--query-info together with --queries",
+            fix="drop it; --exclude takes rows (query_id, node_id)",
+        )
+    if options.ranks_hits:
+        raise ConfigError(
+            f"{_ranked_by(options)} ranks hits, but --all-nodes has none",
+            expected="this option together with --queries",
+            fix="drop it",
+        )
+    given = [name for name in _OF_HITS if name in options.model_fields_set]
+    if given:
+        flag = f"--{given[0].replace('_', '-')}"
+        raise ConfigError(
+            f"{flag} speaks of hits, but --all-nodes has none",
+            expected=f"{flag} together with --queries",
+            fix=f"drop {flag}",
+        )
+
+
+def _ranked_by(options: ScoreOptions) -> str:
+    if options.scores_hits:
+        return f"--method {options.method}"
+    if options.method == "auto":
+        return "--method auto"
+    return "--fusion" if options.fusion != "none" else "--fallback"

@@ -1,0 +1,1 @@
+"""Workers beside this process, through Dask."""

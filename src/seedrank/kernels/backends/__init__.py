@@ -1,0 +1,1 @@
+"""The machines that do the arithmetic, and which one a run uses."""

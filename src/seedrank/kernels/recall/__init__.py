@@ -1,0 +1,1 @@
+"""Walks and traversals: bounded recall from anchors."""
