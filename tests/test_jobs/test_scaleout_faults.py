@@ -137,7 +137,7 @@ def split(
     inputs = JobInputs(graph=store, queries=hits)
     folder = create_run_folder(out, overwrite=False)
     job = JobParts(folder, inputs, options, Stopwatch(), Clock())
-    queries = QuerySegments.of_one(load_query_set(store, inputs, options))
+    queries = QuerySegments.of_one(load_query_set(store, inputs, options), options)
     engine = InProcess()
     engine.start(job, store, lambda: queries)
     stand = Stand(engine._scorer, folder, deadly)

@@ -256,7 +256,8 @@ def _path(
         targets=np.array([target], dtype=np.int32),
         from_anchors=fixed,
         threads=processors(),
-    )
+        clock=Clock(),
+    ).columns
     hops = recalled["hops"][place] if recalled is not None else columns["hops"][0]
     return hops.as_py(), columns["anchor_id"][0].as_py(), columns["path"][0].as_py()
 
