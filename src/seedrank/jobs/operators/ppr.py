@@ -14,12 +14,13 @@ from seedrank.config import ScoreOptions
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import BackendRecord
 from seedrank.jobs.clock import BlockTimer, Clock
+from seedrank.jobs.graphs.followed_graph import adjacency, followed_graph, type_weights
 from seedrank.jobs.graphs.graph_memory import GraphSize, graph_memory
 from seedrank.jobs.graphs.streamed_graph import load_streamed
 from seedrank.jobs.operators.groups import RANKED_NODE_BYTES
 from seedrank.jobs.operators.outcome import Outcome, Requirements
-from seedrank.jobs.operators.paths import followed_graph, path_columns
-from seedrank.jobs.prepare import adjacency, block_size, memory_budget, type_weights
+from seedrank.jobs.operators.paths import path_columns
+from seedrank.jobs.prepare import block_size, memory_budget
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.queries.query_set import QuerySet
 from seedrank.jobs.resources import processors

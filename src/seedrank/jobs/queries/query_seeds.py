@@ -10,8 +10,8 @@ import numpy.typing as npt
 from seedrank.config import ScoreOptions
 from seedrank.errors import InputDataError
 from seedrank.io.graphstore import GraphStore
+from seedrank.jobs.graphs.followed_graph import followed_graph
 from seedrank.jobs.operators.hit_lists import check_source_names, source_names
-from seedrank.jobs.operators.paths import followed_graph
 from seedrank.jobs.queries.matched_hits import MatchedHits
 from seedrank.kernels.ordinal_ranks import ordinal_ranks
 from seedrank.kernels.recall.neighbor_sets import count_distinct_neighbors

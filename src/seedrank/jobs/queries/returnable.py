@@ -18,7 +18,7 @@ from seedrank.io.ids import match_ids, resolve
 from seedrank.io.queries import HitTable
 from seedrank.io.query_info import QueryInfoTable
 from seedrank.io.records import InputRecord
-from seedrank.jobs.operators.paths import followed_graph
+from seedrank.jobs.graphs.followed_graph import followed_graph
 from seedrank.jobs.queries.exclusion_lists import ExclusionLists, SeedNeighbors
 from seedrank.kernels.runs import offsets_of
 
