@@ -32,7 +32,8 @@ from seedrank.jobs.operators.blocks import BlockWidth
 from seedrank.jobs.progress import Silent, Stopwatch
 from seedrank.jobs.queries.query_segments import QuerySegments
 from seedrank.jobs.queries.query_set import load_query_set
-from seedrank.jobs.run.engine import InProcess, JobParts
+from seedrank.jobs.run.engine import JobParts
+from seedrank.jobs.run.in_process import InProcess
 from seedrank.jobs.run.part_scorer import FinishedPart, PartRange
 from seedrank.jobs.scaleout import cluster as scaleout_cluster
 from seedrank.jobs.scaleout.split import PartSplitter, last_notes

@@ -18,6 +18,7 @@ from seedrank.io.tables import TableInput
 from seedrank.io.vectors import read_vector_ids
 from seedrank.jobs.build import edge_columns, read_nodes_input
 from seedrank.jobs.building.memory import BuildSpace
+from seedrank.jobs.graphs.followed_graph import type_weights
 from seedrank.jobs.graphs.graph_memory import GraphSize, graph_memory
 from seedrank.jobs.graphs.stores import store_of
 from seedrank.jobs.graphs.work_estimate import ppr_work
@@ -31,7 +32,6 @@ from seedrank.jobs.prepare import (
     check_run_output,
     check_store_options,
     memory_budget,
-    type_weights,
 )
 from seedrank.jobs.queries.graph_selection import GraphSelection
 from seedrank.jobs.queries.query_segments import may_be_cut

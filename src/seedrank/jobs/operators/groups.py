@@ -1,10 +1,10 @@
-"""Groups of nodes in a job: what they are, and a method's ranking of nodes as one of groups."""
+"""Groups of nodes in a job: a method's ranking of nodes as one of groups."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,51 +14,12 @@ from seedrank.config import ScoreOptions
 from seedrank.io.candidates import members_type
 from seedrank.io.records import BackendRecord
 from seedrank.jobs.operators.outcome import Outcome, Runner
-from seedrank.jobs.queries.graph_selection import GraphSelection
-from seedrank.jobs.queries.node_space import NodeSpace
+from seedrank.jobs.queries.query_set import QuerySet
 from seedrank.kernels.collapse import collapse
 from seedrank.kernels.runs import gather, offsets_of
 
-if TYPE_CHECKING:  # the query set holds the groups
-    from seedrank.jobs.queries.query_set import QuerySet
-
 #: Bytes of a node while all nodes of a query are ranked, as groups need them.
 RANKED_NODE_BYTES = 64
-
-
-@dataclass(frozen=True)
-class NodeGroups:
-    """The group of every node that may be a candidate.
-
-    Attributes
-    ----------
-    codes : int32 (nodes,), position of the node's key among ``keys``; -1 without a key: a group of its own.
-    keys : distinct values of the column, in its type.
-    """
-
-    codes: npt.NDArray[np.int32]
-    keys: pa.Array
-
-    def keys_of(self, nodes: npt.NDArray[np.int32]) -> pa.Array:
-        """Key of each of some nodes; null without one."""
-        codes = self.codes[nodes]
-        return self.keys.take(pa.array(codes, mask=codes < 0))
-
-
-def node_groups(space: NodeSpace, graph: GraphSelection) -> NodeGroups | None:
-    """Return what ``--group-by`` makes of the nodes of a job; None without it.
-
-    Raises
-    ------
-    InputDataError
-        The nodes have no such column, or one whose values are lists or structs.
-    """
-    if graph.groups is None:
-        return None
-    codes, keys = graph.groups
-    if len(space.foreign):
-        codes = np.concatenate((codes, np.full(len(space.foreign), -1, dtype=np.int32)))
-    return NodeGroups(codes, keys)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from seedrank.errors import InputDataError
 from seedrank.io.graph.node_columns import node_column
 from seedrank.io.graph.node_filters import filter_nodes
 from seedrank.io.graphstore import GraphStore
-from seedrank.jobs.operators.paths import followed_graph
+from seedrank.jobs.graphs.followed_graph import followed_graph
 from seedrank.kernels.recall.recall_graph import FollowedRows, RecallGraph
 
 

@@ -15,7 +15,6 @@ from seedrank.io.graph.no_graph import NoGraph
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import InputRecord
 from seedrank.jobs.inputs import JobInputs
-from seedrank.jobs.operators.groups import NodeGroups, node_groups
 from seedrank.jobs.operators.hit_lists import HitLists, build_hit_lists
 from seedrank.jobs.operators.vector_hits import check_vector_options, points_away, searches_vectors, with_vector_hits
 from seedrank.jobs.planning.hits import PlannedHits, plan_hits
@@ -25,6 +24,7 @@ from seedrank.jobs.queries.graph_selection import GraphSelection
 from seedrank.jobs.queries.input_hashes import input_hashes
 from seedrank.jobs.queries.job_hits import read_job_hits
 from seedrank.jobs.queries.matched_hits import every_node, graph_place, match_hits, space_with_hits, with_fallback_nodes
+from seedrank.jobs.queries.node_groups import NodeGroups, node_groups
 from seedrank.jobs.queries.node_space import NodeSpace
 from seedrank.jobs.queries.query_info import JobQueryInfo, read_job_query_info, with_queries
 from seedrank.jobs.queries.query_seeds import query_seeds, seed_hits
