@@ -96,8 +96,8 @@ def build(source: str, *, sanitized: bool = False, quick: bool = False) -> Path:
         f"static void call_{name}(void** a) {{ {name}("
         + ", ".join(f"*({parameter.declared}*)a[{place}]" for place, parameter in enumerate(kernel.parameters))
         + ");"
-        + f' }}\nextern "C" const char* launch_{name}(dim3 grid, dim3 block, uint64_t seed, void** a) '
-        + f"{{ return shim::launch(grid, block, seed, call_{name}, a); }}\n"
+        + f' }}\nextern "C" const char* launch_{name}(dim3 grid, dim3 block, uint64_t first, uint64_t last, '
+        + f"uint64_t seed, void** a) {{ return shim::launch(grid, block, first, last, seed, call_{name}, a); }}\n"
         for name, kernel in signatures(source).items()
     ]
     # The line numbers of messages are those of the kernels' source.
@@ -164,10 +164,19 @@ class Kernels:
         """Names of all kernels."""
         return set(self._signatures)
 
-    def launch(self, name: str, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Any]) -> None:
+    def launch(
+        self,
+        name: str,
+        grid: Sequence[int],
+        block: Sequence[int],
+        arguments: Sequence[Any],
+        *,
+        blocks: range | None = None,
+    ) -> None:
         """Run a kernel to its end.
 
-        Arrays go to pointers, NumPy scalars to values; ``np.uintp(0)`` is a null pointer.
+        Arrays go to pointers, NumPy scalars to values; ``np.uintp(0)`` is a null pointer. `blocks`: run these blocks of
+        the grid only, numbered along x, then y, then z, as if the others had no work.
         """
         signature = self._signatures[name]
         self._check(name, signature, grid, block, arguments)
@@ -178,9 +187,10 @@ class Kernels:
         self.launched.add(name)
         run = getattr(self._library, f"launch_{name}")
         run.restype = ctypes.c_char_p
-        run.argtypes = [_Dim3, _Dim3, ctypes.c_uint64, ctypes.c_void_p]
+        run.argtypes = [_Dim3, _Dim3, *[ctypes.c_uint64] * 3, ctypes.c_void_p]
         sizes = [_Dim3(*(*size, 1, 1)[:3]) for size in (grid, block)]
-        message = run(*sizes, self.seed and self.seed * 1_000_003 + self._launches, pointers)
+        some = range(math.prod(grid)) if blocks is None else blocks
+        message = run(*sizes, some.start, some.stop, self.seed and self.seed * 1_000_003 + self._launches, pointers)
         if message is not None:
             raise LaunchError(f"{name}: {message.decode()}")
 
