@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 # Runs a statement and prints, for each forbidden library, the chain of modules that led to it.
@@ -60,6 +63,17 @@ def test_help_and_version_load_nothing_heavy(arguments: tuple[str, ...]) -> None
 @pytest.mark.parametrize("command", ["build", "score", "plan", "check", "info", "demo"])
 def test_help_of_a_command_loads_no_optional_library(command: str) -> None:
     assert chains(RUN_MODULE.format(f'"{command}", "--help"'), ("numba", "cupy", "dask", "distributed", "pandas")) == []
+
+
+def test_a_command_does_not_load_pandas(tmp_path: Path) -> None:
+    """PyArrow does where it makes its first array, unless it is kept from it; afterwards pandas can be imported."""
+    pytest.importorskip("pandas")
+    edges, hits = tmp_path / "edges.parquet", tmp_path / "hits.parquet"
+    pq.write_table(pa.table({"src": ["a", "b"], "dst": ["b", "c"]}), edges)
+    pq.write_table(pa.table({"query_id": ["q"], "node_id": ["a"]}), hits)
+    given = ["score", edges, "--queries", hits, "--out", tmp_path / "run", "--backend", "scipy"]
+    assert chains(RUN_MODULE.format(", ".join(repr(str(word)) for word in given)), ("pandas",)) == []
+    assert (tmp_path / "run" / "_SUCCESS").exists()
 
 
 def test_every_public_name_loads_no_optional_library() -> None:

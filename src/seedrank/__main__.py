@@ -9,7 +9,7 @@ def main() -> None:
     """Run the command line and leave with its exit code."""
     from seedrank.jobs.cli.main import run  # noqa: PLC0415  # click is loaded only for the command
 
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(run(sys.argv[1:], own_process=True))
 
 
 if __name__ == "__main__":

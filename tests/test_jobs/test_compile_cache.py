@@ -8,15 +8,23 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import seedrank
+from seedrank.kernels._cpu import compiled
 
 Write = Callable[..., Path]
 
 EDGES = {"src": [1, 2, 2, 3, 4, 4], "dst": [2, 3, 1, 4, 1, 5], "weight": [1.0, 0.3, 0.7, 2.0, 1.0, 1.0]}
 HITS = {"query_id": ["q1", "q1", "q2"], "node_id": [1, 3, 5], "weight": [1.0, 0.2, 1.0]}
+
+
+def largest(values: Any) -> Any:
+    """What a kernel that is compiled at once may look like."""
+    return values.max()
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +87,35 @@ print(sum(add_chunks.stats.cache_hits.values()), "hits")
 """
 
 
+# What a read-only file system answers, to every user: permissions do not stop root.
+READ_ONLY = """
+import errno
+import os
+import sys
+
+access = os.access
+os.access = lambda path, mode: not mode & os.W_OK and access(path, mode)
+
+
+def refuse(event, arguments):
+    if event == "os.mkdir" or (event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(arguments[0]))
+
+
+sys.addaudithook(refuse)
+"""
+COMPILE_ANOTHER = """
+print("another", file=sys.stderr)
+add_chunks(numpy.ones((2, 16), numpy.float32), 0, 2, numpy.zeros(16))
+"""
+
+
 @pytest.mark.parametrize("named", [True, False], ids=["NUMBA_CACHE_DIR", "user cache"])
 def test_case_65_compiled_code_goes_where_it_can_be_written(tmp_path: Path, sealed_package: Path, named: bool) -> None:
-    """NUMBA_CACHE_DIR first; a package that is read-only gives way to the cache folder of the user."""
+    """NUMBA_CACHE_DIR first; a package that is read-only gives way to the cache folder of the user.
+
+    In an image whose file system is read-only it is used from there, and nothing is said unless something is missing.
+    """
     variables = {"NUMBA_CACHE_DIR": str(tmp_path / "named")} if named else {}
     home = tmp_path / "home"
     for expected in ("0 hits", "1 hits"):
@@ -92,6 +126,12 @@ def test_case_65_compiled_code_goes_where_it_can_be_written(tmp_path: Path, seal
     kept = list(tmp_path.rglob("*.nbi"))
     assert [path.name.startswith("product.add_chunks-") for path in kept] == [True]
     assert kept[0].is_relative_to(below)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    done = run_python(sealed_package, home, "-c", READ_ONLY + COMPILE_ONE + COMPILE_ANOTHER, **variables)
+    assert (done.returncode, done.stdout) == (0, "1 hits\n"), done.stderr
+    assert done.stderr.startswith("another\n")
+    assert done.stderr.count("could not be read or written (OSError: [Errno 30] Read-only file system") == 1
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
 @pytest.mark.parametrize("damage", ["cut index", "cut code", "full disk"])
@@ -113,3 +153,26 @@ def test_case_65_a_cache_that_fails_later_costs_time_only(tmp_path: Path, sealed
     if damage != "full disk":
         again = run_python(sealed_package, tmp_path, "-c", COMPILE_ONE, **variables)
         assert (again.returncode, again.stdout, again.stderr) == (0, "1 hits\n", "")
+
+
+def test_case_65_code_beside_a_package_serves_who_cannot_write_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is missing there is kept in the user's cache folder."""
+    beside = Path(compiled.__file__).parent / "__pycache__"
+    monkeypatch.setattr("numba.config.CACHE_DIR", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
+    (baked,) = compiled._cache_folders()
+    assert baked.parent == beside
+    may, folder = os.access, tmp_path / "empty" / "seedrank" / baked.name
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).parent != beside and may(path, mode))
+    assert compiled._cache_folders() == [folder, baked]
+    # The same, with another folder in the place of the one beside the package, which others may be filling.
+    function, signatures = largest, [np.ones(3), np.ones(3, np.float32)]
+    for folders, values, hits in (([tmp_path / "baked"], 1, 0), ([folder, tmp_path / "baked"], 2, 1)):
+        monkeypatch.setattr(compiled, "_FOLDERS", folders)
+        kernel: Any = compiled.compiled()(function)
+        for array in signatures[:values]:
+            kernel(array)
+        assert sum(kernel.stats.cache_hits.values()) == hits
+        assert len(list(folders[0].rglob("*.nbc"))) == 1

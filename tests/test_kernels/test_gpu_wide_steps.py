@@ -32,7 +32,7 @@ NARROW = (
     ("fma((T)weights[at % width], block[at]", "fma((T)weights[at % width], block[(int)at]"),
     ("allowed[row * words + word] = may", "allowed[(int)row * words + word] = may"),
     ("&allowed[(int64)excluded[at] * words", "&allowed[(int)excluded[at] * words"),
-    ("            const T score = block[row * width", "            const T score = block[(int)row * width"),
+    ("            const uint64 score = key_of(block[row", "            const uint64 score = key_of(block[(int)row"),
     ("\n        const T score = block[row * width", "\n        const T score = block[(int)row * width"),
 )
 
@@ -139,7 +139,7 @@ def selection() -> tuple[Any, ...]:
     block = far(NODES * WIDTH, np.float32, {-WIDTH: [0.5] * WIDTH})
     may, known = far(NODES * 2, np.uint32, {-16: [0xFFFFFFFF] * 16}), np.zeros(WIDTH, np.uint64)
     order, positions = far(NODES, np.int32), np.arange(WIDTH, dtype=np.int32)
-    return block, NODES, WIDTH, positions, WIDTH, may, 2, np.float32(0), order, known, known
+    return block, NODES, WIDTH, positions, WIDTH, may, 2, np.float32(0.1), order, known, known
 
 
 def digits(kernels: shim.Kernels) -> tuple[Any, Any]:

@@ -14,9 +14,10 @@ from seedrank.config import ScoreOptions, make_options
 from seedrank.io.graph.no_graph import NoGraph
 from seedrank.io.graphstore import verify_graph_store
 from seedrank.io.records import GraphFacts
+from seedrank.jobs.graphs.followed_graph import type_weights
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.methods import check_method_options
-from seedrank.jobs.prepare import check_run_output, open_graph, type_weights
+from seedrank.jobs.prepare import check_run_output, open_graph
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.queries.query_set import QuerySet, check_query_options, load_query_set
 from seedrank.keywords import ScoreKeywords

@@ -21,10 +21,11 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.io.ids import is_string, match_ids
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.explanation import Explanation, ScoreTerm, SeedContribution
+from seedrank.jobs.graphs.followed_graph import followed_graph
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.methods import METHODS, component_names, start_method
 from seedrank.jobs.operators.outcome import Outcome
-from seedrank.jobs.operators.paths import followed_graph, path_columns
+from seedrank.jobs.operators.paths import path_columns
 from seedrank.jobs.operators.ppr import followed_transition
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.queries.exclusion_lists import ExclusionLists
@@ -255,7 +256,8 @@ def _path(
         targets=np.array([target], dtype=np.int32),
         from_anchors=fixed,
         threads=processors(),
-    )
+        clock=Clock(),
+    ).columns
     hops = recalled["hops"][place] if recalled is not None else columns["hops"][0]
     return hops.as_py(), columns["anchor_id"][0].as_py(), columns["path"][0].as_py()
 

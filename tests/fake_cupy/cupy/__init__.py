@@ -99,6 +99,7 @@ class ndarray:  # noqa: N801  # the name it has in CuPy
 
     def __matmul__(self, other: ndarray) -> ndarray:
         assert self.dtype == other.dtype, "no silent conversion here"
+        cuda.cublas.check()
         product = self._host @ other._host
         return ndarray(np.zeros_like(product) if cuda.runtime.fault_of({"matmul"}) == "kernel:wrong" else product)
 

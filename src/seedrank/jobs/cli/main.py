@@ -32,6 +32,9 @@ COMMANDS = {
     "demo": "Score questions on the graph of Python's own standard library.",
 }
 
+#: What the context of the group holds where the process does nothing but run the command.
+OWN_PROCESS = "own process"
+
 BUG, USAGE, OUT_OF_MEMORY, STORAGE, NOTHING_TO_DO, INTERRUPTED, TERMINATED = 1, 2, 4, 5, 99, 130, 143
 
 
@@ -43,6 +46,8 @@ class _LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(f"seedrank.jobs.cli.{cmd_name}").command
+        if ctx.obj == OWN_PROCESS:
+            _leave_pandas_out()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -74,8 +79,10 @@ def cli() -> None:
     """Group of all commands; what it prints is `HELP`."""
 
 
-def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911  # one return per kind of failure is the table
+def run(arguments: Sequence[str], *, own_process: bool = False) -> int:  # noqa: PLR0911  # a return per failure
     """Run the command line; returns the exit code and never raises.
+
+    ``own_process``: nothing else runs in this process, before or after.
 
     Codes: 0 done, 1 bug (with traceback), 2 usage or configuration, 3 input data, 4 missing resource or memory,
     5 storage, 6 incomplete run, 99 nothing to do under ``--skip-code``, 130 interrupted (SIGINT), 143
@@ -85,7 +92,12 @@ def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911  # one return per kin
     try:
         with _sigterm_raises():
             # A command returns nothing, unless it leaves with a code (`Context.exit`), as --help does.
-            left = cli.main(args=list(arguments), prog_name="seedrank", standalone_mode=False)
+            left = cli.main(
+                args=list(arguments),
+                prog_name="seedrank",
+                standalone_mode=False,
+                obj=OWN_PROCESS if own_process else None,
+            )
     except SeedrankError as error:
         _say(f"error: {error.found}", error.expected, error.fix)
         return error.exit_code
@@ -133,6 +145,28 @@ def run(arguments: Sequence[str]) -> int:  # noqa: PLR0911  # one return per kin
         )
         return BUG
     return left if isinstance(left, int) else 0
+
+
+def _leave_pandas_out() -> None:
+    """Let PyArrow find no pandas, whether it is installed or not: no command uses it.
+
+    PyArrow imports it when it makes its first array, half a second of a processor, and does not look for it again.
+    """
+    if "pandas" not in sys.modules:
+        sys.meta_path.insert(0, _NoPandas)
+        try:
+            import_module("pyarrow").array([])
+        finally:
+            sys.meta_path.remove(_NoPandas)
+
+
+class _NoPandas:
+    """A finder of modules that says of one that it is not there."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
 
 
 def _open_missing_streams() -> None:

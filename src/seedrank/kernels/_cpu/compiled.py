@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numba import config, njit
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
 # Between two products OpenMP's threads would spin for milliseconds: harmless alone, but on a machine that others use
 # the spinning thread holds the core that the working one waits for (ten times the time was seen). Some microseconds
@@ -28,8 +28,10 @@ def compiled(*, parallel: bool = False, inline: bool = False) -> Callable[[Funct
 
     The cache lies in ``NUMBA_CACHE_DIR``, else beside the package, else in ``~/.cache/seedrank`` (below
     ``XDG_CACHE_HOME`` if that is set), in a folder named after the content of all kernels: Numba itself notices only
-    changes of the file that holds a function, not of what it calls. Where no folder can be written, where a file in it
-    is damaged or the disk is full, one warning is given and code is compiled again: slower to start, the same result.
+    changes of the file that holds a function, not of what it calls. Code is written to the first of them that can be
+    written; what was put before into one that cannot, as in an image with a read-only file system, is used, too. Where
+    no folder can be written, where a file in it is damaged or the disk is full, one warning is given and code is
+    compiled again: slower to start, the same result.
 
     Parameters
     ----------
@@ -41,13 +43,9 @@ def compiled(*, parallel: bool = False, inline: bool = False) -> Callable[[Funct
 
     def decorate(function: FunctionT) -> FunctionT:
         made: Any = njit(nogil=True, parallel=parallel, inline="always" if inline else "never")(function)
-        if _FOLDER is not None:
-            before = config.CACHE_DIR  # type: ignore[attr-defined]
-            config.CACHE_DIR = str(_FOLDER)  # type: ignore[attr-defined]
-            try:
-                made._cache = _ForgivingCache(function)  # noqa: SLF001  # what cache=True does, but for the class
-            finally:
-                config.CACHE_DIR = before  # type: ignore[attr-defined]
+        if _FOLDERS:
+            # What cache=True does, but for the class.
+            made._cache = _KernelCache([_file_cache(function, folder) for folder in _FOLDERS])  # noqa: SLF001
         kernel: FunctionT = made
         return kernel
 
@@ -61,43 +59,95 @@ def mapped(array: Any) -> Any:
     return view
 
 
-class _ForgivingCache(FunctionCache):
-    """Numba's cache of one function, with failures that cost time only.
+#: Numba's finder of the folder that ``config.CACHE_DIR`` names; its class has had several names.
+_NamedPlace: Any = CompileResultCacheImpl._locator_classes[0]  # noqa: SLF001
+
+
+class _Place(_NamedPlace):  # type: ignore[misc]
+    """The folder that ``config.CACHE_DIR`` names, also where it can be read only."""
+
+    def ensure_cache_path(self) -> None:
+        """Try to make it; if that fails, so will writing, which says why."""
+        with suppress(OSError):
+            super().ensure_cache_path()
+
+
+class _Files(CompileResultCacheImpl):
+    """What names the files of a function; Numba's own turns to another folder where one cannot be written."""
+
+    _locator_classes = [_Place]  # noqa: RUF012  # as Numba has it
+
+
+class _FileCache(FunctionCache):
+    """Numba's cache of one function in one folder."""
+
+    _impl_class = _Files
+
+
+class _KernelCache:
+    """The cache of one function, in several folders, with failures that cost time only.
 
     A file may have been cut by a copy that was interrupted or by a machine that went down, and the disk may be full:
     unpickling then raises anything. The index is emptied, so that the next process finds a sound one.
     """
 
+    def __init__(self, caches: list[FunctionCache]) -> None:
+        self._caches = caches
+        #: What Numba shows among the statistics of a function.
+        self.cache_path = caches[0].cache_path
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        try:
-            return super().load_overload(sig, target_context)
-        except Exception as error:
-            _warn_once(error)
-            with suppress(Exception):
-                self.flush()
-            return None
+        """Return the code for a signature, from the first folder that has it; None if none has."""
+        for cache in self._caches:
+            try:
+                found = cache.load_overload(sig, target_context)
+            except Exception as error:
+                _warn_once(cache, error)
+                with suppress(Exception):
+                    cache.flush()
+                continue
+            if found is not None:
+                return found
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep the code for a signature in the first folder."""
         try:
-            super().save_overload(sig, data)
+            self._caches[0].save_overload(sig, data)
         except Exception as error:
-            _warn_once(error)
+            _warn_once(self._caches[0], error)
+
+    def flush(self) -> None:
+        """Forget the code of the first folder."""
+        self._caches[0].flush()
 
 
-def _warn_once(error: Exception) -> None:
+def _file_cache(function: Callable[..., Any], folder: Path) -> FunctionCache:
+    before = config.CACHE_DIR  # type: ignore[attr-defined]
+    config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
+    try:
+        return _FileCache(function)
+    finally:
+        config.CACHE_DIR = before  # type: ignore[attr-defined]
+
+
+def _warn_once(cache: FunctionCache, error: Exception) -> None:
     global _warned  # noqa: PLW0603
     if not _warned:
         _warned = True
         warnings.warn(
-            f"compiled kernels in {_FOLDER} could not be read or written ({type(error).__name__}: {error}); "
+            f"compiled kernels in {cache.cache_path} could not be read or written ({type(error).__name__}: {error}); "
             "they are compiled again",
             RuntimeWarning,
             stacklevel=2,
         )
 
 
-def _cache_folder() -> Path | None:
-    """Return the first folder that can be written, for these kernels; None with a warning."""
+def _cache_folders() -> list[Path]:
+    """Return folders for these kernels: the first that can be written, then those that others filled before.
+
+    Where none can be written, the first of those others comes first; without any, there is a warning.
+    """
     here = Path(__file__).parent
     content = b"".join(file.read_bytes() for file in sorted(here.glob("*.py")))
     name = f"kernels-{zlib.crc32(content):08x}"
@@ -107,21 +157,25 @@ def _cache_folder() -> Path | None:
         if given
         else [here / "__pycache__", Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "seedrank"]
     )
+    filled: list[Path] = []
     for place in places:
-        try:
-            (place / name).mkdir(parents=True, exist_ok=True)
-        except OSError:
+        folder = place / name
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+        if not folder.is_dir():
             continue
-        if os.access(place / name, os.W_OK):
-            return place / name
-    warnings.warn(
-        f"compiled kernels are not kept for later runs: {' and '.join(map(str, places))} cannot be written; "
-        "let NUMBA_CACHE_DIR name a folder that can",
-        RuntimeWarning,
-        stacklevel=2,
-    )
-    return None
+        if os.access(folder, os.W_OK):
+            return [folder, *filled]
+        filled.append(folder)
+    if not filled:
+        warnings.warn(
+            f"compiled kernels are not kept for later runs: {' and '.join(map(str, places))} cannot be written; "
+            "let NUMBA_CACHE_DIR name a folder that can",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return filled
 
 
 _warned = False
-_FOLDER = _cache_folder()
+_FOLDERS = _cache_folders()

@@ -68,9 +68,9 @@ def select_on_device(
     counted = cupy.zeros(count * BINS, np.int32)
     lanes = lanes_for(count)
     grid, threads = (stripes(graph.nodes, ROWS_A_BLOCK), words), (lanes, SELECT_THREADS // lanes)
+    least = max(dtype.type(min_score), np.nextafter(dtype.type(0), dtype.type(1)))
     common: tuple[Any, ...] = (
-        block, graph.nodes, width, place, count, allowed, words, dtype.type(min_score), graph.order, known_score,
-        known_rank,
+        block, graph.nodes, width, place, count, allowed, words, least, graph.order, known_score, known_rank,
     )  # fmt: skip
 
     def narrow(by_rank: int, size: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from cupy.cuda import cublas as cublas
 from cupy.cuda import driver as driver
 from cupy.cuda import runtime as runtime
 from cupy.cuda.streams import Event as Event
