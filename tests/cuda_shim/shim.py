@@ -23,7 +23,7 @@ import numpy as np
 
 HEADER = Path(__file__).with_name("cuda_shim.h")
 KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\(([\d* ]+)\)\s*)?(\w+)\s*\(([^)]*)\)\s*\{')
-SANITIZED = ("-O1", "-g1", "-fsanitize=address", "-fno-omit-frame-pointer")
+SANITIZED = ("-O1", "-g1", "-fsanitize=address", "-fno-omit-frame-pointer", "--coverage")
 # Nothing is contracted that the source does not write as fma: the order of operations is what is tested.
 FLAGS = ("-std=c++17", "-fPIC", "-shared", "-ffp-contract=off", "-Wall", "-Werror", "-Wno-unknown-pragmas")
 TYPES = {
@@ -96,7 +96,10 @@ def _parameter(text: str) -> Parameter:
 
 
 def build(source: str, *, sanitized: bool = False, quick: bool = False) -> Path:
-    """Compile a source once per content: a library with ``launch_NAME`` for every kernel."""
+    """Compile a source once per content: a library with ``launch_NAME`` for every kernel.
+
+    A sanitized one also counts which lines run, see ``line_counts.py``.
+    """
     launchers = [
         f"static void call_{name}(void** a) {{ {name}("
         + ", ".join(f"*({parameter.declared}*)a[{place}]" for place, parameter in enumerate(kernel.parameters))
@@ -121,6 +124,8 @@ def build(source: str, *, sanitized: bool = False, quick: bool = False) -> Path:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise RuntimeError(f"g++ failed:\n{done.stderr}")
+            for notes in Path(work).glob("*.gcno"):
+                notes.replace(library.with_suffix(".gcno"))
             made.replace(library)
     return library
 
