@@ -20,7 +20,7 @@ import seedrank
 
 TESTS = Path(__file__).parent
 SOURCES = [
-    Path(seedrank.__file__).parent / "kernels" / name for name in ("cugraph_backend.py", "_gpu/cugraph_graph.py")
+    Path(seedrank.__file__).parent / "kernels" / name for name in ("backends/cugraph.py", "_gpu/cugraph_graph.py")
 ]
 
 RELEASE = "26.10"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import seedrank
-from seedrank.jobs.prepare import adjacency
+from seedrank.jobs.graphs.followed_graph import adjacency
 from seedrank.kernels._cpu.layout import lay_out
 from seedrank.kernels.backends.cpu import CpuBackend
 from seedrank.kernels.transition import build_transition

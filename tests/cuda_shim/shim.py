@@ -70,6 +70,11 @@ class Signature:
     parameters: tuple[Parameter, ...]
     most_threads: int
 
+    @property
+    def single(self) -> bool:
+        """Whether it computes in float32."""
+        return any(parameter.element == "float" for parameter in self.parameters)
+
 
 def signatures(source: str) -> dict[str, Signature]:
     """Find the kernels of a source, macros expanded."""
@@ -97,7 +102,7 @@ def build(source: str, *, sanitized: bool = False, quick: bool = False) -> Path:
         + ", ".join(f"*({parameter.declared}*)a[{place}]" for place, parameter in enumerate(kernel.parameters))
         + ");"
         + f' }}\nextern "C" const char* launch_{name}(dim3 grid, dim3 block, uint64_t seed, void** a) '
-        + f"{{ return shim::launch(grid, block, seed, call_{name}, a); }}\n"
+        + f"{{ return shim::launch(grid, block, seed, {str(kernel.single).lower()}, call_{name}, a); }}\n"
         for name, kernel in signatures(source).items()
     ]
     # The line numbers of messages are those of the kernels' source.

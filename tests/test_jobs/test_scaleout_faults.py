@@ -30,7 +30,8 @@ from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.progress import Silent, Stopwatch
 from seedrank.jobs.queries.query_segments import QuerySegments
 from seedrank.jobs.queries.query_set import load_query_set
-from seedrank.jobs.run.engine import InProcess, JobParts
+from seedrank.jobs.run.engine import JobParts
+from seedrank.jobs.run.in_process import InProcess
 from seedrank.jobs.run.part_scorer import FinishedPart, PartRange
 from seedrank.jobs.scaleout import cluster as scaleout_cluster
 from seedrank.jobs.scaleout.split import PartSplitter
@@ -136,7 +137,7 @@ def split(
     inputs = JobInputs(graph=store, queries=hits)
     folder = create_run_folder(out, overwrite=False)
     job = JobParts(folder, inputs, options, Stopwatch(), Clock())
-    queries = QuerySegments.of_one(load_query_set(store, inputs, options))
+    queries = QuerySegments.of_one(load_query_set(store, inputs, options), options)
     engine = InProcess()
     engine.start(job, store, lambda: queries)
     stand = Stand(engine._scorer, folder, deadly)

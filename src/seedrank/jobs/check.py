@@ -14,10 +14,11 @@ from seedrank.config import ScoreOptions, make_options
 from seedrank.io.graph.no_graph import NoGraph
 from seedrank.io.graphstore import verify_graph_store
 from seedrank.io.records import GraphFacts
+from seedrank.jobs.graphs.followed_graph import type_weights
 from seedrank.jobs.graphs.stores import store_of
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.methods import check_method_options
-from seedrank.jobs.prepare import check_run_output, open_graph, type_weights
+from seedrank.jobs.prepare import check_run_output, open_graph
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.queries.query_segments import QuerySegments, open_queries
 from seedrank.jobs.queries.query_set import check_query_options

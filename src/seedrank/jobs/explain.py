@@ -21,10 +21,11 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.io.ids import match_ids
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.explanation import Explanation, ScoreTerm, SeedContribution
+from seedrank.jobs.graphs.followed_graph import followed_graph
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.methods import METHODS, component_names, start_method
 from seedrank.jobs.operators.outcome import Outcome
-from seedrank.jobs.operators.paths import followed_graph, path_columns
+from seedrank.jobs.operators.paths import path_columns
 from seedrank.jobs.operators.ppr import followed_transition
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.queries.exclusion_lists import ExclusionLists

@@ -6,12 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from seedrank.config import BuildOptions, ScoreOptions
-from seedrank.errors import ConfigError, InputDataError, ResourceError
-from seedrank.io.graph.graph_files import StoredRows
+from seedrank.errors import ConfigError, ResourceError
 from seedrank.io.graph.no_graph import NoGraph
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import BackendRecord
@@ -26,7 +22,6 @@ from seedrank.jobs.operators.outcome import Requirements
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.resources import DEFAULT_SHARE, available_memory
 from seedrank.kernels.backends.block_size import choose_block_size
-from seedrank.kernels.building.adjacency import Adjacency
 
 
 def check_run_output(out: str | os.PathLike[str] | None, inputs: JobInputs, options: ScoreOptions) -> None:
@@ -111,31 +106,6 @@ def check_store_options(store: GraphStore, *, nodes: Any, options: ScoreOptions)
             )
 
 
-def type_weights(options: ScoreOptions, edge_types: list[str | None]) -> npt.NDArray[np.float64] | None:
-    """Weight of every edge type of the graph, or None when the options leave all at 1.
-
-    Raises
-    ------
-    InputDataError
-        A name that no edge has.
-    """
-    if not options.edge_type and not options.type_weight:
-        return None
-    for option, names in (("--edge-type", options.edge_type), ("--type-weight", tuple(options.type_weight))):
-        unknown = [name for name in names if name not in edge_types]
-        if unknown:
-            known = [repr(name) for name in edge_types if name is not None][:20]
-            raise InputDataError(
-                f"{option} {unknown[0]!r}: no edge has this type",
-                expected="one of " + ", ".join(known) if known else "an edge list with a type column",
-                fix="correct the name, or drop the option",
-            )
-    weights = np.array([1.0 if name is None else options.type_weight.get(name, 1.0) for name in edge_types])
-    if options.edge_type:
-        weights[[name not in options.edge_type for name in edge_types]] = 0.0
-    return weights
-
-
 def memory_budget(memory_limit: int | None) -> int:
     """Bytes that a block may plan with."""
     return int(available_memory() * DEFAULT_SHARE) if memory_limit is None else int(memory_limit)
@@ -175,8 +145,3 @@ def planned_blocks(options: ScoreOptions, needs: Requirements, *, queries: int, 
     budget = memory_budget(options.memory_limit)
     width = block_size(options, needs, budget=budget, queries=queries)
     return needs.record(options, solver=solver, width=width, budget=budget)
-
-
-def adjacency(rows: StoredRows) -> Adjacency:
-    """Return one of the two CSRs of a store as kernels take it; the arrays stay mapped."""
-    return Adjacency(offsets=rows.offsets, neighbors=rows.neighbors, weights=rows.weights, types=rows.types)

@@ -21,7 +21,7 @@ from seedrank.jobs.queries.query_set import check_query_options
 from seedrank.jobs.resources import limited_threads
 from seedrank.jobs.results import Run
 from seedrank.jobs.run.destination import destination
-from seedrank.jobs.run.engine import make_engine
+from seedrank.jobs.run.in_process import make_engine
 from seedrank.jobs.run.lineage import LineageFile
 from seedrank.jobs.run.manifest import Origin
 from seedrank.jobs.run.metrics import check_file_apart

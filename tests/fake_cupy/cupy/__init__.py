@@ -58,6 +58,15 @@ class ndarray:  # noqa: N801  # the name it has in CuPy
         """Copy to the host."""
         return self._host.copy()
 
+    def set(self, host: npt.NDArray[Any], stream: cuda.Stream) -> None:
+        """Start a copy from the host."""
+        assert host.dtype == self.dtype, "no silent conversion here"
+        assert host.shape == self._host.shape
+        assert host.flags.c_contiguous
+        cuda.runtime.check("memory")
+        seen = cuda.streams.as_copies_see_it(host)
+        stream.start(lambda: np.copyto(self._host, seen))
+
     def fill(self, value: float) -> None:
         """Set every element."""
         self._host.fill(value)
@@ -90,6 +99,7 @@ class ndarray:  # noqa: N801  # the name it has in CuPy
 
     def __matmul__(self, other: ndarray) -> ndarray:
         assert self.dtype == other.dtype, "no silent conversion here"
+        cuda.cublas.check()
         product = self._host @ other._host
         return ndarray(np.zeros_like(product) if os.environ.get("FAKE_CUPY_FAULT") == "kernel:wrong" else product)
 

@@ -80,6 +80,7 @@ class RunObjects:
         self._replaces = earlier == "replaced"
         self._waiting_manifest: bytes | None = None
         self._marks: dict[str, str] = {}
+        self._found: dict[str, str] | None = None
         self._unrecorded: set[str] = set()
         with storage_errors(f"preparing the work folder {self._own}"):
             (self._own / "staged").mkdir(parents=True, exist_ok=True)
@@ -171,7 +172,7 @@ class RunObjects:
         for folder, written, rows in files_of(record):
             key = f"{folder}/{part_name(record.part)}"
             fetched = self._own / "staged" / f"fetched-{folder}-{part_name(record.part)}"
-            mark = self.objects.mark(key)
+            mark = self._found_mark(key)
             self.objects.download(key, fetched)
             with storage_errors(f"verifying {fetched}"):
                 found = file_damage(fetched, written, rows=rows, name=f"{self.name}/{key}")
@@ -180,6 +181,12 @@ class RunObjects:
                 return found
             self._marks[key] = mark or ""
         return ""
+
+    def _found_mark(self, key: str) -> str | None:
+        """Return the mark that an object had when this run first looked at the parts of an earlier attempt."""
+        if self._found is None:
+            self._found = self.objects.marks()
+        return self._found.get(key) or self.objects.mark(key)
 
     def keep_parts(self, parts: Iterable[int]) -> None:
         """Remove the files of all other parts."""
@@ -277,8 +284,10 @@ class RunObjects:
         StorageError
             Naming one that is not.
         """
+        listed = self.objects.marks() if self._marks else {}
         for key, mark in self._marks.items():
-            if self.objects.mark(key) != mark:
+            # A listing may lag behind: what it does not confirm is looked at by itself.
+            if listed.get(key) != mark and self.objects.mark(key) != mark:
                 raise StorageError(
                     f"{self.name}/{key} is not the object that this run has put there",
                     expected="nobody else to write below the prefix of a run",

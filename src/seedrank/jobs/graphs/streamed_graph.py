@@ -12,8 +12,8 @@ from seedrank.errors import StorageError
 from seedrank.io.graph.slab_file import SlabFile
 from seedrank.io.graph.stored_entries import StoredEntries
 from seedrank.io.graphstore import GraphStore
+from seedrank.jobs.graphs.followed_graph import type_weights
 from seedrank.jobs.graphs.graph_memory import GraphMemory
-from seedrank.jobs.prepare import type_weights
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.work_dir import work_folder
 from seedrank.kernels.arrays import DanglingRule

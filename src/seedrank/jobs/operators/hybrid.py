@@ -14,10 +14,10 @@ from seedrank.io.candidates import component_column
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import BackendRecord
 from seedrank.jobs.clock import Clock
+from seedrank.jobs.graphs.followed_graph import adjacency, followed_graph, type_weights
 from seedrank.jobs.operators.fuse import fuse_requirements
 from seedrank.jobs.operators.outcome import Outcome, Requirements
-from seedrank.jobs.operators.paths import followed_graph
-from seedrank.jobs.prepare import adjacency, planned_blocks, type_weights
+from seedrank.jobs.prepare import planned_blocks
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.queries.query_set import QuerySet
 from seedrank.kernels.arrays import Float64Array, Int32Array, Int64Array

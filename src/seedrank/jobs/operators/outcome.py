@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,8 @@ import pyarrow as pa
 
 from seedrank.config import ScoreOptions
 from seedrank.io.records import BackendRecord
+from seedrank.jobs.queries.query_set import QuerySet
 from seedrank.kernels.backends.resolver import BackendDecision
-
-if TYPE_CHECKING:  # what makes a query set reads options of methods, which say what they take by this module
-    from seedrank.jobs.queries.query_set import QuerySet
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The graph as a job follows it edge by edge, and the columns that say how a candidate was reached."""
+"""The columns that say how a candidate was reached."""
 
 from __future__ import annotations
 
@@ -8,31 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from seedrank.config import ScoreOptions
 from seedrank.io.candidates import path_type
 from seedrank.io.graphstore import GraphStore
 from seedrank.jobs.clock import Clock
-from seedrank.jobs.prepare import adjacency, type_weights
 from seedrank.kernels.paths import shortest_paths
-from seedrank.kernels.recall.recall_graph import RecallGraph, build_recall_graph
+from seedrank.kernels.recall.recall_graph import RecallGraph
 from seedrank.kernels.runs import offsets_of
-
-
-def followed_graph(store: GraphStore, options: ScoreOptions) -> RecallGraph:
-    """Apply direction and edge types of the options to a store; mapped arrays are used as they are where possible.
-
-    Raises
-    ------
-    InputDataError
-        An edge type that no edge has.
-    """
-    return build_recall_graph(
-        adjacency(store.by_source),
-        adjacency(store.by_destination),
-        np.asarray(store.order),
-        direction=options.direction,
-        type_weights=type_weights(options, store.facts.edge_types),
-    )
 
 
 def id_column(store: GraphStore, nodes: npt.NDArray[np.int32]) -> pa.Array:
@@ -71,7 +52,7 @@ def path_columns(
 
     Parameters
     ----------
-    graph : of the store, as `followed_graph` makes it.
+    graph : of the store, as `seedrank.jobs.graphs.followed_graph.followed_graph` makes it.
     anchor_offsets, anchors : int64 (B + 1,), int32: anchors of each query, internal, by tie rank.
     counts, targets : int32 (B,), int32 (c,): candidates of each query, internal.
     from_anchors : int32 (c,), the anchor from which the path of each candidate starts; None: the nearest.

@@ -14,12 +14,13 @@ from seedrank.config import ScoreOptions
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import BackendRecord
 from seedrank.jobs.clock import BlockTimer, Clock
+from seedrank.jobs.graphs.followed_graph import adjacency, followed_graph, type_weights
 from seedrank.jobs.graphs.graph_memory import GraphSize, graph_memory
 from seedrank.jobs.graphs.streamed_graph import load_streamed
 from seedrank.jobs.operators.groups import RANKED_NODE_BYTES
 from seedrank.jobs.operators.outcome import Outcome, Requirements
-from seedrank.jobs.operators.paths import Paths, followed_graph, path_columns
-from seedrank.jobs.prepare import adjacency, block_size, memory_budget, type_weights
+from seedrank.jobs.operators.paths import Paths, path_columns
+from seedrank.jobs.prepare import block_size, memory_budget
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.queries.query_set import QuerySet
 from seedrank.jobs.resources import processors
@@ -55,7 +56,7 @@ def ppr_requirements(options: ScoreOptions, nodes: int) -> Requirements:
         bytes_per_query=backend.bytes_per_query(nodes, options.precision, sums=_sums(options))
         + (0 if options.group_by is None else RANKED_NODE_BYTES * min(options.top_k, nodes)),
         stored_columns=backend.stored_columns,
-        widest=backend.widest_block(nodes, options.precision),
+        widest=backend.widest_block(nodes, options.precision, sums=_sums(options)),
     )
 
 
@@ -111,7 +112,7 @@ def start_ppr(
     with stopwatch.stage("transition"):
         graph = followed_graph(store, options) if options.paths or options.max_hops is not None else None
     # Of the memory of a device, what the graph left.
-    needs = replace(needs, widest=backend.widest_block(transition.nodes, options.precision))
+    needs = replace(needs, widest=backend.widest_block(transition.nodes, options.precision, sums=_sums(options)))
     budget = memory.left_for_blocks(memory_budget(options.memory_limit), given=options.memory_limit is not None)
     query_set = queries()
     with stopwatch.stage("load_backend"):

@@ -15,8 +15,9 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.io.id_hashes import hash_ids
 from seedrank.io.records import BackendRecord
 from seedrank.jobs.clock import Clock
+from seedrank.jobs.graphs.followed_graph import followed_graph
 from seedrank.jobs.operators.outcome import Outcome, Requirements
-from seedrank.jobs.operators.paths import followed_graph, id_column, path_columns
+from seedrank.jobs.operators.paths import id_column, path_columns
 from seedrank.jobs.operators.recall_kernels import Kernel, on_device, recall_kernel
 from seedrank.jobs.prepare import block_size, memory_budget
 from seedrank.jobs.progress import Stopwatch

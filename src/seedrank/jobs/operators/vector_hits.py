@@ -128,7 +128,7 @@ def with_vector_hits(
     ----------
     hits : those of other sources; all queries of the vectors are among its queries.
     vectors, store : node vectors of nodes that the graph does not have are not searched.
-    filtered : mask over tie ranks, see `seedrank.jobs.queries.returnable.filtered_nodes`.
+    filtered : mask over tie ranks, see `seedrank.jobs.queries.graph_selection.GraphSelection`.
     exclusions : those of the job.
     options : ``vector_depth``, ``method``.
     """

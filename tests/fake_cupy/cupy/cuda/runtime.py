@@ -2,8 +2,9 @@
 
 ``FAKE_CUPY_LIBCUDA=1`` asks the driver library that the loader finds, as the real runtime does: a fake one then says
 what is wrong. ``FAKE_CUPY_FAULT`` is a status that every call fails with as long as it is set (``memory:STATUS``; out
-of memory, 2, leaves the device alive), one that launches alone fail with (``launch:STATUS``), or what is wrong with
-kernels: ``kernel:wrong`` (they do nothing), ``kernel:missing`` (no compiler) or ``kernel:broken`` (it fails).
+of memory, 2, leaves the device alive), one that launches, products or pinned memory alone fail with
+(``launch:STATUS``, ``cublas:STATUS``, ``pinned:STATUS``), or what is wrong with kernels: ``kernel:wrong`` (they do
+nothing), ``kernel:missing`` (no compiler) or ``kernel:broken`` (it fails).
 """
 
 from __future__ import annotations
