@@ -61,8 +61,8 @@ def _made(given: str | None) -> Path:
 def _tidy_up(work: Path) -> None:
     """Remove builds, unfinished runs and unfinished copies whose process is gone, and all graphs of runs but the last.
 
-    A run whose process is gone and that has unfinished files was killed: the same command gives the next attempt a folder
-    of its own, and builds its graph again.
+    A run whose process is gone and that has unfinished files was killed: the next attempt has a folder of its own, and
+    builds its graph again.
     """
     graphs = []
     for parent in ("builds", "copies"):

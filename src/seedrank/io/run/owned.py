@@ -1,7 +1,7 @@
 """Folders of single processes in a folder that many use: what a killed one left is removed by whoever comes next.
 
-Beside each folder is a lock file that its process holds; the operating system takes the lock back when the process ends,
-however it ends.
+Beside each folder is a lock file that its process holds; the operating system takes the lock back when that process
+ends, however it ends.
 """
 
 from __future__ import annotations
