@@ -17,7 +17,7 @@ from seedrank.kernels._cpu.streamed_layout import stream_layout
 from seedrank.kernels._cpu.sums import RunningSums
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
 from seedrank.kernels.backend import QueryBlock, Selection, StepReport
-from seedrank.kernels.backends.resolver.in_turn import InTurn
+from seedrank.kernels.backends.in_turn import InTurn
 from seedrank.kernels.backends.slab_store import SlabStore
 from seedrank.kernels.streamed_transition import StreamedTransition
 from seedrank.kernels.transition import Transition

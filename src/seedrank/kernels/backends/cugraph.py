@@ -13,7 +13,7 @@ from seedrank.kernels._gpu.cugraph_graph import CugraphGraph, library_errors, up
 from seedrank.kernels._gpu.device import device_dtype, free_bytes, release_unused
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
 from seedrank.kernels.backend import QueryBlock, Selection, StepReport
-from seedrank.kernels.backends.resolver.in_turn import InTurn
+from seedrank.kernels.backends.in_turn import InTurn
 from seedrank.kernels.backends.select_columns import select_columns
 from seedrank.kernels.transition import Transition
 

@@ -26,7 +26,7 @@ from seedrank.kernels._gpu.source import CHUNK_ROWS, FOLD, LANES, STRIPES
 from seedrank.kernels._gpu.staging import PIECE_BYTES
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision
 from seedrank.kernels.backend import QueryBlock, Selection, StepReport
-from seedrank.kernels.backends.resolver.in_turn import InTurn
+from seedrank.kernels.backends.in_turn import InTurn
 from seedrank.kernels.transition import Transition
 
 WIDEST = 64

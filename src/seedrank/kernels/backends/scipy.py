@@ -9,7 +9,7 @@ import numpy as np
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
 from seedrank.kernels.backend import QueryBlock, Selection, StepReport
 from seedrank.kernels.backends.column_sums import column_sums
-from seedrank.kernels.backends.resolver.in_turn import InTurn
+from seedrank.kernels.backends.in_turn import InTurn
 from seedrank.kernels.backends.row_slabs import MAX_SLAB_ENTRIES, ROW_CHUNK, RowSlabs
 from seedrank.kernels.backends.select_columns import select_columns
 from seedrank.kernels.transition import Transition
