@@ -108,7 +108,8 @@ ALIASES = {
 #: What makes the stand-in work, which no source uses; the constructors of what CuPy itself makes; a parameter.
 OWN = {
     "RawKernel", "cuda.MemoryPool", "cuda.Stream.run", "cuda.Stream.start", "cuda.allocate", "cuda.as_copies_see_it",
-    "cuda.cublas.check", "cuda.driver.check", "cuda.release", "cuda.runtime.check", "cuda.Stream(at_once)",
+    "cuda.cublas.check", "cuda.driver.check", "cuda.release", "cuda.runtime.check", "cuda.runtime.fault_of",
+    "cuda.Stream(at_once)",
 }  # fmt: skip
 
 
