@@ -19,7 +19,6 @@ def test_streams_code_folder_and_environment_are_those_of_the_installed_command(
         [
             subprocess.run([*program, *words], cwd=tmp_path, env=environment, capture_output=True, check=False)
             for words in (
-                ["plan", "--help"],
                 ["check", "gr\u00e4ph", "--queries", "a b"],
                 ["plan", "x", "--queries", "y"],
             )
