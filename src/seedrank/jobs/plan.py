@@ -22,10 +22,12 @@ from seedrank.jobs.prepare import (
 from seedrank.jobs.queries.query_segments import may_be_cut
 from seedrank.jobs.queries.query_set import check_query_options
 from seedrank.jobs.queries.segment_size import segment_size
+from seedrank.jobs.resources import processors, shared_memory
 from seedrank.jobs.run.earlier import earlier_runs
 from seedrank.jobs.run.manifest import new_manifest
 from seedrank.jobs.run.part_ranges import check_graph_of_range, check_range_options, part_count, wanted_parts
 from seedrank.jobs.run.run_key import have_same_options
+from seedrank.jobs.scaleout.share import options_of_one, processes_of
 from seedrank.keywords import ScoreKeywords
 
 #: Memory of the interpreter and its libraries, and what one part holds before it is written.
@@ -38,8 +40,12 @@ CANDIDATE_BYTES = 40
 class Plan:
     """What a ``score`` run would do.
 
+    How many queries ``--since`` would take over is not among it: that takes reading the hits, as `seedrank.check` does.
+
     Attributes
     ----------
+    workers : with ``--workers`` how many processes share the machine: memory budget, block, probe and what is said of
+        the graph in memory are those of each; else None.
     graph : "store", "edge list" or "none"; an edge list is built first.
     nodes, edges : of the store; for an edge list upper limits from the footers, and ``exact`` is False.
     eligible_nodes : nodes that pass the filters; None for an edge list, of which only the footers are read.
@@ -62,15 +68,18 @@ class Plan:
     bytes_per_step : what one pass over the graph reads, from memory or from disk; of an edge list without its weights.
     scratch_bytes : disk space in the work folder for a graph that is streamed.
     bytes_read : of a graph that is streamed, what all products of all blocks read at most; else None.
-    peak_memory_bytes : estimate: graph, or what of a streamed one is in memory, + block + parts + interpreter.
+    peak_memory_bytes : estimate: graph, or what of a streamed one is in memory, + block + parts + interpreter; of all
+        processes together.
     largest_output_rows : queries · top-k, or what fewer nodes or hits there are.
     products : with ``--method ppr`` products with the graph that a query takes at most; else None.
     edge_columns : edges times queries of all these products; an edge counts twice with ``--direction both``.
     edge_columns_per_second : with a probe: the rate of one product on a small random graph of the same density here.
-    seconds : ``edge_columns`` at that rate: a rough estimate. The number of products is a bound, and a graph larger
-        than the caches of the machine is slower than the small one.
+    seconds : ``edge_columns`` at that rate, by as many workers as there are parts and processors for: a rough estimate.
+        The number of products is a bound, and a graph larger than the caches of the machine is slower than the small
+        one.
     """
 
+    workers: int | None
     graph: str
     exact: bool
     nodes: int
@@ -165,15 +174,19 @@ def run_plan(
     size = planned_graph(inputs.graph, nodes=inputs.nodes, options=options)
     hits, query_count, plans = planned_query_count(inputs, nodes_of_type=size.nodes_of_type, options=options)
     wanted, part_range = wanted_parts(query_count, options)
-    needs = method_requirements(options, size.nodes)
-    budget = memory_budget(options.memory_limit)
+    workers = processes_of(options)
+    processes = workers or 1
+    own = options if workers is None else options_of_one(options, workers)
+    needs = method_requirements(own, size.nodes)
     memory = None
-    if inputs.graph is not None and "graph_memory" in METHODS[options.method].options:
-        known = GraphSize(size.nodes, size.edges, size.weighted, size.bytes)
-        memory = graph_memory(known, options, needs)
-        budget = memory.left_for_blocks(budget, given=options.memory_limit is not None)
+    with shared_memory(processes):
+        budget = memory_budget(own.memory_limit)
+        if inputs.graph is not None and "graph_memory" in METHODS[options.method].options:
+            known = GraphSize(size.nodes, size.edges, size.weighted, size.bytes)
+            memory = graph_memory(known, own, needs)
+            budget = memory.left_for_blocks(budget, given=options.memory_limit is not None)
+        width = block_size(own, needs, budget=budget, queries=query_count)
     held = memory.streamed_bytes if memory is not None and memory.streamed else size.bytes
-    width = block_size(options, needs, budget=budget, queries=query_count)
     # Hits are candidates whether the graph has them or not.
     eligible = size.nodes if size.eligible is None else size.eligible
     beyond = size.nodes if options.include_expanded else 0
@@ -183,14 +196,16 @@ def run_plan(
     rate = None
     if probed and work is not None:
         rate = probe_product(
-            options,
+            own,
             backend=needs.decision.name,
             nodes=size.nodes,
             edges=size.edges,
             width=width,
             weighted=size.weighted,
         )
+    of_one = held + needs.block_bytes(min(width, max(query_count, 1))) + part_rows * CANDIDATE_BYTES + BASE_BYTES
     return Plan(
+        workers=workers,
         graph="none" if inputs.graph is None else "store" if size.exact else "edge list",
         exact=size.exact,
         nodes=size.nodes,
@@ -221,15 +236,15 @@ def run_plan(
         bytes_read=None
         if memory is None or work is None or not memory.streamed
         else memory.bytes_per_step * work.products * -(-query_count // width),
-        peak_memory_bytes=held
-        + needs.block_bytes(min(width, max(query_count, 1)))
-        + part_rows * CANDIDATE_BYTES
-        + BASE_BYTES,
+        # Workers have a process beside them that reads and records.
+        peak_memory_bytes=of_one if workers is None else workers * of_one + BASE_BYTES,
         largest_output_rows=query_count * most_candidates,
         products=None if work is None else work.products,
         edge_columns=None if work is None else work.edge_columns,
         edge_columns_per_second=rate,
-        seconds=None if work is None or rate is None else work.edge_columns / rate,
+        seconds=None
+        if work is None or rate is None
+        else work.edge_columns / rate / _at_once(own, processes, parts=len(wanted), backend=needs.decision.name),
     )
 
 
@@ -239,3 +254,11 @@ def _parts_there(out: str | os.PathLike[str] | None, options: ScoreOptions, want
     mine = new_manifest(options, {})
     same = [manifest for manifest in earlier_runs(out, options).manifests if have_same_options(manifest, mine)]
     return len({record.part for manifest in same for record in manifest.parts if record.part in wanted})
+
+
+def _at_once(options: ScoreOptions, processes: int, *, parts: int, backend: str) -> float:
+    """How many processes' worth of work is done at a time: no more than there are parts, and processors for."""
+    at_once = float(max(1, min(processes, parts)))
+    if backend in ("gpu", "cugraph"):
+        return at_once
+    return max(1.0, min(at_once, processors() / (options.threads or processors())))
