@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+import seedrank
 from seedrank.jobs import resources
 from seedrank.jobs.resources import available_memory, limited_threads
 
@@ -96,3 +98,33 @@ def test_what_is_left_of_the_address_space_is_a_limit(groups: Groups, monkeypatc
     assert available_memory() == pytest.approx(50_000_000, abs=20_000_000)
     monkeypatch.setattr(resource, "getrlimit", lambda _: (used // 2, used))
     assert available_memory() == 0
+
+
+def resident_bytes(folder: Path) -> dict[str, int]:
+    """Memory that mapped files of a folder take, by name."""
+    found: dict[str, int] = {}
+    name = None
+    for line in Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace").splitlines():
+        words = line.split()
+        if not words[0].endswith(":"):
+            path = Path(line.split(maxsplit=5)[-1])
+            name = path.name if path.parent == folder else None
+        elif words[0] == "Rss:" and name is not None:
+            found[name] = found.get(name, 0) + int(words[1]) * 1024
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux tells what is resident")
+def test_rows_of_the_store_take_no_memory_beside_those_of_the_backend(tmp_path: Path) -> None:
+    nodes = np.arange(5_000)
+    edges = pa.table({"src": nodes, "dst": nodes * 7 % 5_000, "weight": nodes + 1.0})
+    store = seedrank.build(edges, out=tmp_path / "graph")
+    entered = "by_destination_neighbors.npy"
+    before = np.array(store.by_destination.neighbors)
+    assert resident_bytes(store.path)[entered] >= before.nbytes
+    ranker = seedrank.Ranker(store)
+    assert resident_bytes(store.path)[entered] == 0
+    # The backend has them, and what follows edges out of seeds needs these no more.
+    assert ranker.rank({3: 1.0})["node_id"].to_pylist()[:2] == [21, 147]
+    assert resident_bytes(store.path)[entered] == 0
+    np.testing.assert_array_equal(store.by_destination.neighbors, before)

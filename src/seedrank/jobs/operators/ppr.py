@@ -109,6 +109,8 @@ def start_ppr(
             transition = resident = followed_transition(store, options, dangling=dangling)
         with stopwatch.stage("load_backend"):
             backend.load(resident, precision=options.precision, order=np.asarray(store.order))
+            # Backends copy what they go through; of the store they look at rows near seeds only.
+            store.release_rows()
     with stopwatch.stage("transition"):
         graph = followed_graph(store, options) if options.paths or options.max_hops is not None else None
     # Of the memory of a device, what the graph left.

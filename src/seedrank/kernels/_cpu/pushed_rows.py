@@ -89,7 +89,8 @@ def _resident(transition: Transition) -> _ResidentRows:
         weights=_optional(first.adjacency.weights, np.float64),
         types=_optional(first.adjacency.types, np.uint8),
         factors=_optional(first.factors, np.float64),
-        more_offsets=mapped(np.zeros_like(more.offsets) if alone else more.offsets),
+        # Zeros that are never written take no memory.
+        more_offsets=mapped(np.zeros(len(more.offsets), dtype=np.int64) if alone else more.offsets),
         more_neighbors=mapped(more.neighbors),
         more_weights=_optional(more.weights, np.float64),
         more_types=_optional(more.types, np.uint8),

@@ -50,12 +50,13 @@ def row_scales(
 ) -> tuple[ScoreArray, ScoreArray]:
     """What each row is multiplied with when it is stored, and the inverse; 1 where entries carry probabilities."""
     scale: ScoreArray = np.ones(len(node_at), dtype=precision)
+    if weighted:
+        return scale, scale
     unscale: ScoreArray = np.ones(len(node_at), dtype=precision)
-    if not weighted:
-        inverse: Float64Array = inverse_out_weight[node_at]
-        passes_on = inverse > 0
-        scale[passes_on] = inverse[passes_on]
-        unscale[passes_on] = np.rint(1.0 / inverse[passes_on])
+    inverse: Float64Array = inverse_out_weight[node_at]
+    passes_on = inverse > 0
+    scale[passes_on] = inverse[passes_on]
+    unscale[passes_on] = np.rint(1.0 / inverse[passes_on])
     return scale, unscale
 
 

@@ -80,7 +80,7 @@ class CpuBackend(InTurn[LoadedGraph, StartedBlock]):
             dangling=transition.dangling,
             precision=precision,
             ranks=order[layout.node_at],
-            ones=np.ones(layout.nodes, dtype=precision),
+            ones=layout.scale if layout.rows.weighted else np.ones(layout.nodes, dtype=precision),
             pair=BlockPair(layout.nodes, precision, self._threads),
             sums=RunningSums(layout.nodes, precision, self._threads),
             frontier=Frontier(transition, precision),
