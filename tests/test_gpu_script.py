@@ -29,6 +29,7 @@ case "$*" in
     ;;
 */$ENDS_BADLY*) exit "$STATUS" ;;
 *table.py*) echo "| table |" ;;
+*compute-sanitizer*) echo "$SANITIZER" ;;
 esac
 """
 
@@ -80,7 +81,7 @@ def test_all_stages_end_well_without_what_is_not_installed(run: Run, tmp_path: P
     done, stages = run()
     assert done.returncode == 0, done.stderr
     assert list(stages) == STAGES
-    assert stages.pop("sanitizers") == "left out: compute-sanitizer is not on PATH"
+    assert stages.pop("sanitizers") == "left out: compute-sanitizer is not installed"
     assert set(stages.values()) == {"ended well"}
     assert (tmp_path / "benchmarks" / "results" / "gpu_tables.md").read_text() == "| table |\n"
     calls = (tmp_path / "calls").read_text()
@@ -98,7 +99,7 @@ def test_a_stage_that_fails_or_is_cut_leaves_the_others_alone(run: Run, status: 
     assert done.returncode == code
     assert list(stages) == STAGES
     assert {name: found for name, found in stages.items() if found != "ended well"} == {
-        "steps": result, "sanitizers": "left out: compute-sanitizer is not on PATH"
+        "steps": result, "sanitizers": "left out: compute-sanitizer is not installed"
     }  # fmt: skip
 
 
@@ -132,6 +133,12 @@ def test_a_graph_that_was_not_made_costs_what_needs_it(run: Run) -> None:
     assert stages["rmat20"] == stages["rmat22"] == "FAILED: the graph was not made"
     assert stages["tests"] == "ended well"
     assert not {"steps", "jobs rmat22", "recall"} & set(stages)
+
+
+def test_a_sanitizer_that_pip_installed_is_found(run: Run, tmp_path: Path) -> None:
+    done, stages = run(SANITIZER="true")
+    assert done.returncode == 0
+    assert len([name for name in stages if name.endswith("scenario")]) == 8
 
 
 def test_findings_of_a_sanitizer_are_failures(run: Run) -> None:

@@ -9,9 +9,10 @@
 #     PYTHON=python3 benchmarks/gpu/run.sh # an interpreter that has CuPy, the package and what its tests need
 #
 # A stage that fails, or that is cut at its limit, leaves the others and their figures alone; what is not installed
-# (compute-sanitizer, torch, cuGraph) is left out. Figures: benchmarks/results/gpu_*.json, written after every single
-# one; the tables of benchmarks/README.md: gpu_tables.md beside them. Exit status: 0 every stage ended well; 1 one
-# failed; 3 none failed, but one was cut or not begun; 4 there is no GPU that works, and why; 2 usage.
+# (compute-sanitizer, which pip calls nvidia-cuda-sanitizer-api, 18 MB; torch; cuGraph) is left out. Figures:
+# benchmarks/results/gpu_*.json, written after every single one; the tables of benchmarks/README.md: gpu_tables.md beside
+# them. Exit status: 0 every stage ended well; 1 one failed; 3 none failed, but one was cut or not begun; 4 there is no
+# GPU that works, and why; 2 usage.
 #
 # Seconds to expect on one H200 and 16 cores, estimated: the CPU's share from times on two busy cores (42 s of one core
 # for RMAT 20 and its store; RMAT 22 is four and a half times that), the GPU's from bytes.
@@ -133,14 +134,18 @@ if prepared $small; then
     stage "jobs rmat$small" 120 "$python" $here/job_times.py --folder "$folder" --scales $small --queries $many \
         --name ${prefix}jobs_$small
 fi
-if command -v compute-sanitizer >/dev/null; then
+# On PATH with the CUDA toolkit, else where pip installs it.
+find_it="import pathlib, sysconfig
+print(next(pathlib.Path(sysconfig.get_path('purelib')).glob('nvidia/*/bin/compute-sanitizer'), ''))"
+sanitizer=$(command -v compute-sanitizer || "$python" -c "$find_it")
+if [[ -n $sanitizer ]]; then
     for tool in memcheck racecheck synccheck initcheck; do
         for run in scenario recall_scenario; do
-            stage "$tool $run" 45 compute-sanitizer --tool $tool --error-exitcode 9 "$python" $here/sanitized.py $run
+            stage "$tool $run" 45 "$sanitizer" --tool $tool --error-exitcode 9 "$python" $here/sanitized.py $run
         done
     done
 else
-    note sanitizers 0 "left out: compute-sanitizer is not on PATH"
+    note sanitizers 0 "left out: compute-sanitizer is not installed"
 fi
 if prepared $large; then
     stage "jobs rmat$large" 120 "$python" $here/job_times.py --folder "$folder" --scales $large --queries $few \
