@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -203,3 +205,29 @@ def run_sanitized(program: str) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
     )
+
+
+def test_blocks_that_disturb_each_other_are_found(tmp_path: Path) -> None:
+    """Whether they met this time or not; atomic operations are no disturbance."""
+    script = Path(__file__).parents[1] / "benchmarks" / "gpu" / "races.py"
+    if not script.is_file():
+        pytest.skip("needs a checkout, not only the installed package")
+    (tmp_path / "disturbed.py").write_text(
+        "import numpy as np, shim\n"
+        "kernels = shim.Kernels('''\n"
+        'extern "C" __global__ void plain(int* sum) { sum[0] += blockIdx.x; }\n'
+        'extern "C" __global__ void atomic(int* sum) { atomicAdd(&sum[0], (int)blockIdx.x); }\n'
+        "''', threaded=True)\n"
+        "for name in ('plain', 'atomic'):\n"
+        "    sum = np.zeros(1, np.int32); kernels.launch(name, (9,), (2,), (sum,))\n"
+        "print(sum[0])\n"
+    )
+    command = [sys.executable, str(tmp_path / "disturbed.py")]
+    environment = shim.sanitized_environment("tsan")
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if "unexpected memory mapping" in done.stderr:
+        pytest.skip("ThreadSanitizer does not start under this kernel")
+    assert done.stdout == "72\n", done.stderr
+    found = runpy.run_path(str(script))["found_in"](done.stderr)
+    assert found
+    assert {(here, before) for _, here, _, before in found} == {("plain", "plain")}

@@ -7,8 +7,9 @@
 //
 // Stricter than a GPU: a barrier that not all threads of the block reach, or that they reach at different lines, and an
 // exchange that not all lanes of the warp take part in, end the launch with a message. As CuPy compiles (-ftz=true),
-// numbers below the normal ones are 0 to kernels of float32. Not modelled: threads that really run at once, the order
-// of memory operations, limits of launches, speed.
+// numbers below the normal ones are 0 to kernels of float32. Not modelled: threads of a block that really run at once,
+// the order of memory operations, limits of launches, speed. With SHIM_THREADS, blocks are shared out to threads of the
+// CPU, and ThreadSanitizer finds what they write, not atomically, while others use it; shared memory is no noise then.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -16,8 +17,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -36,7 +37,13 @@ struct dim3 {
 #define __device__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#if defined(SHIM_THREADS)
+#define BY_WORKER static thread_local
+#define __shared__ BY_WORKER
+#else
+#define BY_WORKER static
 #define __shared__ static __attribute__((section("shim_shared")))
+#endif
 
 using std::fabs;
 using std::fma;
@@ -122,16 +129,17 @@ struct Warp {
     uint64_t slots[2][WARP];
 };
 
-static Context scheduler;
-static std::vector<Thread> threads;
-static std::vector<Warp> warps;
-static std::vector<char*> stacks;
-static std::vector<unsigned> ready;
-static Thread* current;
-static dim3 block_index, block_size, grid_size;
-static unsigned at_barrier;
-static uint64_t noise;
-static std::string error;
+BY_WORKER Context scheduler;
+BY_WORKER std::vector<Thread> threads;
+BY_WORKER std::vector<Warp> warps;
+BY_WORKER std::vector<char*> stacks;
+BY_WORKER std::vector<unsigned> ready;
+BY_WORKER Thread* current;
+BY_WORKER dim3 block_index;
+BY_WORKER unsigned at_barrier;
+BY_WORKER uint64_t noise;
+BY_WORKER std::string error;
+static dim3 block_size, grid_size;
 static void (*body)(void**);
 static void** arguments;
 
@@ -262,19 +270,16 @@ class Flushed {
 };
 
 // Runs the blocks first ... last - 1 of a grid, numbered along x, then y, then z.
-inline const char* launch(dim3 grid, dim3 block, uint64_t first, uint64_t last, uint64_t seed, bool flush,
-                          void (*kernel)(void**), void** values) {
+// Run every `stride`-th block from `first` on.
+inline void run_blocks(uint64_t first, uint64_t last, uint64_t stride, uint64_t seed, bool flush) {
     const Flushed flushed(flush);
+    const dim3 grid = grid_size, block = block_size;
     const unsigned count = block.x * block.y * block.z;
-    grid_size = grid;
-    block_size = block;
-    body = kernel;
-    arguments = values;
     error.clear();
     noise = seed;
     // Tops of stacks at multiples of their size would all meet in one set of the cache.
-    while (stacks.size() < count)
-        stacks.push_back(static_cast<char*>(malloc(STACK + COLORS * COLOR)) + stacks.size() % COLORS * COLOR);
+    for (size_t s = stacks.size(); s < count; ++s)
+        stacks.push_back(static_cast<char*>(malloc(STACK + COLORS * COLOR)) + s % COLORS * COLOR);
     threads.assign(count, Thread{});
     warps.assign((count + WARP - 1) / WARP, Warp{});
     for (unsigned t = 0; t < count; ++t) {
@@ -282,8 +287,8 @@ inline const char* launch(dim3 grid, dim3 block, uint64_t first, uint64_t last, 
         threads[t].index = {t % block.x, t / block.x % block.y, t / block.x / block.y};
     }
     for (unsigned w = 0; w < warps.size(); ++w) warps[w].lanes = w * WARP + WARP <= count ? WARP : count % WARP;
-    std::vector<uint64_t> order(last - first);
-    std::iota(order.begin(), order.end(), first);
+    std::vector<uint64_t> order;
+    for (uint64_t b = first; b < last; b += stride) order.push_back(b);
     if (seed)
         for (uint64_t b = order.size(); b > 1; --b) std::swap(order[b - 1], order[draw() % b]);
     for (uint64_t b : order) {
@@ -291,7 +296,32 @@ inline const char* launch(dim3 grid, dim3 block, uint64_t first, uint64_t last, 
         run_block(seed != 0);
         if (!error.empty()) break;
     }
+}
+
+inline const char* launch(dim3 grid, dim3 block, uint64_t first, uint64_t last, uint64_t seed, bool flush,
+                          void (*kernel)(void**), void** values) {
+    grid_size = grid;
+    block_size = block;
+    body = kernel;
+    arguments = values;
+#if defined(SHIM_THREADS)
+    constexpr uint64_t WORKERS = 4;
+    static std::string found;
+    std::string errors[WORKERS];
+    std::vector<std::thread> workers;
+    for (uint64_t worker = 0; worker < WORKERS; ++worker)
+        workers.emplace_back([=, &errors] {
+            run_blocks(first + worker, last, WORKERS, seed, flush);
+            errors[worker] = error;
+            for (size_t s = 0; s < stacks.size(); ++s) free(stacks[s] - s % COLORS * COLOR);
+        });
+    for (std::thread& worker : workers) worker.join();
+    found = *std::max_element(errors, errors + WORKERS);
+    return found.empty() ? nullptr : found.c_str();
+#else
+    run_blocks(first, last, 1, seed, flush);
     return error.empty() ? nullptr : error.c_str();
+#endif
 }
 
 template <typename T>
@@ -340,35 +370,29 @@ inline int __ffs(unsigned bits) { return __builtin_ffs((int)bits); }
 inline unsigned __float_as_uint(float value) { return shim::unpacked<unsigned>(shim::packed(value)); }
 inline long long __double_as_longlong(double value) { return shim::unpacked<long long>(shim::packed(value)); }
 
-// Threads take turns only where they wait, so nothing comes between reading and writing.
 template <typename T>
 inline T atomicAdd(T* at, T value) {
-    const T before = *at;
-    *at += value;
-    return before;
+    return __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
 }
 
-inline unsigned atomicAnd(unsigned* at, unsigned value) {
-    const unsigned before = *at;
-    *at &= value;
-    return before;
+inline unsigned atomicAnd(unsigned* at, unsigned value) { return __atomic_fetch_and(at, value, __ATOMIC_RELAXED); }
+
+template <typename T>
+inline T atomicCAS(T* at, T expected, T value) {
+    __atomic_compare_exchange_n(at, &expected, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return expected;
 }
 
 inline int atomicMin(int* at, int value) {
-    const int before = *at;
-    *at = std::min(before, value);
+    int before = __atomic_load_n(at, __ATOMIC_RELAXED), found;
+    for (; value < before; before = found)
+        if ((found = atomicCAS(at, before, value)) == before) break;
     return before;
 }
 
 inline unsigned long long atomicMax(unsigned long long* at, unsigned long long value) {
-    const unsigned long long before = *at;
-    *at = std::max(before, value);
-    return before;
-}
-
-template <typename T>
-inline T atomicCAS(T* at, T expected, T value) {
-    const T before = *at;
-    if (before == expected) *at = value;
+    unsigned long long before = __atomic_load_n(at, __ATOMIC_RELAXED), found;
+    for (; value > before; before = found)
+        if ((found = atomicCAS(at, before, value)) == before) break;
     return before;
 }

@@ -17,13 +17,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 HEADER = Path(__file__).with_name("cuda_shim.h")
 KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\(([\d* ]+)\)\s*)?(\w+)\s*\(([^)]*)\)\s*\{')
 SANITIZED = ("-O1", "-g1", "-fsanitize=address", "-fno-omit-frame-pointer", "--coverage")
+# Blocks on threads of the CPU. Functions are not counted in and out, as fibers leave them at one place and come back at
+# another.
+THREADED = (
+    "-O1", "-g1", "-fsanitize=thread", "--param=tsan-instrument-func-entry-exit=0", "-DSHIM_THREADS", "-pthread"
+)  # fmt: skip
 # Nothing is contracted that the source does not write as fma: the order of operations is what is tested.
 FLAGS = ("-std=c++17", "-fPIC", "-shared", "-ffp-contract=off", "-Wall", "-Werror", "-Wno-unknown-pragmas")
 TYPES = {
@@ -95,7 +100,7 @@ def _parameter(text: str) -> Parameter:
     return Parameter(element, "*" in words)
 
 
-def build(source: str, *, sanitized: bool = False, quick: bool = False) -> Path:
+def build(source: str, *, sanitized: bool = False, threaded: bool = False, quick: bool = False) -> Path:
     """Compile a source once per content: a library with ``launch_NAME`` for every kernel.
 
     A sanitized one also counts which lines run, see ``line_counts.py``.
@@ -111,7 +116,8 @@ def build(source: str, *, sanitized: bool = False, quick: bool = False) -> Path:
     ]
     # The line numbers of messages are those of the kernels' source.
     code = f'#include "{HEADER.name}"\n#line 1 "kernels.cu"\n{source}\n' + "".join(launchers)
-    flags = (*FLAGS, *(SANITIZED if sanitized else ("-O0" if quick else "-O2",)))
+    special = SANITIZED if sanitized else THREADED if threaded else ("-O0" if quick else "-O2",)
+    flags = (*FLAGS, *special)
     key = hashlib.sha256("\0".join((code, HEADER.read_text(), *flags)).encode()).hexdigest()[:24]
     folder = Path(tempfile.gettempdir()) / f"seedrank-cuda-shim-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -130,14 +136,14 @@ def build(source: str, *, sanitized: bool = False, quick: bool = False) -> Path:
     return library
 
 
-def sanitized_environment() -> dict[str, str]:
-    """Environment of a process that may load sanitized libraries, this folder on its path."""
-    command = [str(compiler()), "-print-file-name=libasan.so"]
+def sanitized_environment(kind: Literal["asan", "tsan"] = "asan") -> dict[str, str]:
+    """Environment of a process that may load sanitized libraries, or threaded ones, this folder on its path."""
+    command = [str(compiler()), f"-print-file-name=lib{kind}.so"]
     library = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     paths = [str(HEADER.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     # Python's own allocations at its end are no leaks of a kernel.
-    options = {"LD_PRELOAD": library, "ASAN_OPTIONS": "detect_leaks=0", "PYTHONPATH": os.pathsep.join(paths)}
-    return {**os.environ, **options}
+    options = {"ASAN_OPTIONS": "detect_leaks=0", "TSAN_OPTIONS": "ignore_noninstrumented_modules=1 exitcode=0"}
+    return {**os.environ, **options, "LD_PRELOAD": library, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 class _Dim3(ctypes.Structure):
@@ -159,15 +165,19 @@ class Kernels:
         0: threads and blocks take turns in order; else in an order drawn from this seed and the number of the launch.
     sanitized : bool
         With AddressSanitizer, whose library the process must have been started with.
+    threaded : bool
+        Blocks run at once, with ThreadSanitizer; likewise.
     quick : bool
         Compile in less time for few launches.
     """
 
-    def __init__(self, source: str, *, seed: int = 0, sanitized: bool = False, quick: bool = False) -> None:
+    def __init__(
+        self, source: str, *, seed: int = 0, sanitized: bool = False, threaded: bool = False, quick: bool = False
+    ) -> None:
         self.seed = seed
         self.launched: set[str] = set()
         self._signatures = _signatures(source)
-        self._library = ctypes.CDLL(str(build(source, sanitized=sanitized, quick=quick)))
+        self._library = ctypes.CDLL(str(build(source, sanitized=sanitized, threaded=threaded, quick=quick)))
         self._launches = 0
 
     @property

@@ -3,8 +3,8 @@
 As strict as CuPy or stricter: no array turns into a NumPy array by itself, kernels take arguments of exactly their
 types, memory is limited (``FAKE_CUPY_MEMORY`` bytes, 256 MB unless set) and full of noise when it is new. Kernels run
 in shuffled order where ``FAKE_CUPY_SEED`` is a number above 0, with AddressSanitizer where ``FAKE_CUPY_SANITIZED`` is
-set. ``FAKE_CUPY_FAULT`` is what the probe is to find; see
-``cupy.cuda.runtime``.
+set, their blocks at once and with ThreadSanitizer where ``FAKE_CUPY_THREADED`` is. ``FAKE_CUPY_FAULT`` is what the
+probe is to find; see ``cupy.cuda.runtime``.
 """
 
 from __future__ import annotations
@@ -170,6 +170,7 @@ class RawModule:
             code,
             seed=int(os.environ.get("FAKE_CUPY_SEED", "0")),
             sanitized="FAKE_CUPY_SANITIZED" in os.environ,
+            threaded="FAKE_CUPY_THREADED" in os.environ,
         )
         fault = cuda.runtime.fault_of(self.kernels.names)
         if fault == "kernel:missing":
