@@ -30,6 +30,7 @@ from seedrank.io.candidates import write_table
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import PartRecord, RunManifest, StoredFile
 from seedrank.io.run.lease import LOCK_KEY, Lease
+from seedrank.io.run.owned import Ownership, folders_below
 from seedrank.io.run.part_files import RANGES_FOLDER, file_damage, files_of, part_name
 from seedrank.io.run.part_writers import FOLDERS, ObjectParts
 from seedrank.io.run.runfolder import MANIFEST_FILE, SUCCESS_FILE, not_a_run
@@ -82,6 +83,7 @@ class RunObjects:
         self._marks: dict[str, str] = {}
         self._found: dict[str, str] | None = None
         self._unrecorded: set[str] = set()
+        self._ownership = Ownership(self._own)
         with storage_errors(f"preparing the work folder {self._own}"):
             (self._own / "staged").mkdir(parents=True, exist_ok=True)
 
@@ -241,9 +243,8 @@ class RunObjects:
         """Remove unfinished local files, and all of them if this run never took its place."""
         with storage_errors(f"removing {self._own}"):
             remove_tree(self._own if self._waits else self._own / "staged")
-            for folder in (self._own, self._runs):
-                with suppress(OSError):  # not empty, or gone
-                    folder.rmdir()
+            with suppress(OSError):  # not empty, or gone
+                self._own.rmdir()
 
     def remove_unfinished(self) -> None:
         """Remove the files of a part that was not recorded; where that fails, the next attempt does it."""
@@ -253,9 +254,14 @@ class RunObjects:
             self.objects.remove(key)
 
     def leave(self) -> None:
-        """Remove the work folder of a run that never took its place, whatever it ended by."""
-        if self._waits:
-            self.remove_staging()
+        """Give the work folder back, whatever the run ended by; that of one that never took its place is removed."""
+        try:
+            if self._waits:
+                self.remove_staging()
+        finally:
+            self._ownership.give_back()
+            with suppress(OSError):  # not empty, or gone
+                self._runs.rmdir()
 
     def unmark_success(self) -> None:
         """Remove ``_SUCCESS`` before anything else changes; from here on the place is this run's."""
@@ -297,7 +303,7 @@ class RunObjects:
     def _remove_other_attempts(self) -> None:
         """Remove what earlier attempts left in the work folder; the graph store of this one stays for `explain`."""
         with storage_errors(f"cleaning up {self._runs}"):
-            for other in self._runs.glob("*"):
+            for other in folders_below(self._runs):
                 if other != self._own:
                     remove_tree(other)
 
