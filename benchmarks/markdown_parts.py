@@ -20,6 +20,11 @@ def table(header: list[str], rows: list[list[str]], *, column: str = "---:") -> 
         yield "| " + " | ".join(row) + " |"
 
 
+def cells(row: Document, **formats: str) -> list[str]:
+    """Values of a row by their names, each in its format; an empty one is that of ``str``."""
+    return [format(row[name], specification) for name, specification in formats.items()]
+
+
 def ratio(value: float) -> str:
     """A ratio in three digits or whole."""
     return f"{value:,.0f}x" if value >= 100 else f"{value:.3g}x"

@@ -31,6 +31,12 @@ CODE_METRICS = {"R@5": "recall@5", "R@10": "recall@10", "R@20": "recall@20", "al
 #: Metric here → its name in the baselines.
 BASELINE_METRICS = {"all@5": "AllR@5", "all@10": "AllR@10"}
 SHARE = "0.05"
+HYBRID_EDGE_BONUSES = {
+    "edge bonus .01": 0.01,
+    "edge bonus .003": 0.003,
+    "edge bonus .001": 0.001,
+    "no edge bonus": 0.0,
+}
 WEIGHTED = "PPR .6, imports and contains x .1, tests x .5"
 Options = dict[str, Any]
 
@@ -97,9 +103,11 @@ def _graphrag(*sources: str, titles: bool) -> tuple[Configuration, ...]:
         Configuration(f"bfs to 3 hops, {first}", {"method": "bfs", "max_hops": 3, **seeds}),
         Configuration(f"walk of 10,000 steps, {first}", {"method": "walk", "walk_steps": 10_000, **seeds}),
         Configuration("hybrid, dense", {"method": "hybrid", "source": ["dense"], **both}),
-        Configuration(
-            "hybrid, dense, bonuses .001",
-            {"method": "hybrid", "source": ["dense"], "edge_bonus": 0.001, "centrality_bonus": 0.001, **both},
+        *(
+            Configuration(
+                f"hybrid, dense, {name}", {"method": "hybrid", "source": ["dense"], "edge_bonus": bonus, **both}
+            )
+            for name, bonus in HYBRID_EDGE_BONUSES.items()
         ),
         _ppr(f"RRF of dense and PPR .85, {first}{title_name}", 0.85, first, "dense", **title, **fused),
         Configuration(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from markdown_parts import graph_title, plot, ratio, table
+from markdown_parts import cells, graph_title, plot, ratio, table
 
 Document = dict[str, Any]
 
@@ -66,15 +66,8 @@ def convergence(document: Document) -> Iterator[str]:
     header = ["graph", "damping", "precision", "solver", "products, mean", "worst", "power iteration, worst"]
     rows = [
         [
-            row["graph"],
-            f"{row['damping']:g}",
-            row["precision"],
-            row["solver"],
-            f"{row['products_mean']:.1f}",
-            str(row["products_worst"]),
-            str(row["products_of_power_worst"]),
-            f"{row['bound']:.1e}",
-            f"{row['true_error']:.1e}",
+            *cells(row, graph="", damping="g", precision="", solver="", products_mean=".1f", products_worst=""),
+            *cells(row, products_of_power_worst="", bound=".1e", true_error=".1e"),
             "yes" if row["bound_holds"] else "**no**",
         ]
         for row in document["rows"]
@@ -150,11 +143,7 @@ def fusion(document: Document) -> Iterator[str]:
     """One row per rule and number of queries."""
     rows = [
         [
-            row["rule"],
-            f"{row['queries']:,}",
-            f"{row['hits']:,}",
-            f"{row['seconds']:.2f}",
-            f"{row['bare_read_seconds']:.2f}",
+            *cells(row, rule="", queries=",", hits=",", seconds=".2f", bare_read_seconds=".2f"),
             f"{row['peak_bytes'] / 1e6:,.0f}",
         ]
         for row in document["rows"]
@@ -165,13 +154,7 @@ def fusion(document: Document) -> Iterator[str]:
 def rerank(document: Document) -> Iterator[str]:
     """One row per way to rank the hits of one query in process."""
     rows = [
-        [
-            row["way"],
-            f"{row['mean_ms']:.1f}",
-            f"{row['median_ms']:.1f}",
-            f"{row['p95_ms']:.1f}",
-            f"{row['paper_over_mean']:.0f}x",
-        ]
+        [*cells(row, way="", mean_ms=".1f", median_ms=".1f", p95_ms=".1f"), f"{row['paper_over_mean']:.0f}x"]
         for row in document["rows"]
     ]
     paper = f"{document['parameters']['paper_seconds']} s of the MemGraphRAG paper over the mean"
@@ -227,23 +210,14 @@ def recall(document: Document) -> Iterator[str]:
     title = f"two hops, {traversals['graph']}, {traversals['visited_nodes']:,.0f} nodes"
     yield from table([title, "ms a query"], rows)
     yield ""
-    rows = [
-        [
-            row["graph"],
-            row["method"],
-            f"{row['queries']:,}",
-            f"{row['seconds']:.2f}",
-            f"{row['paths']:,}",
-            f"{row['seconds_of_paths']:.2f}",
-        ]
-        for row in document["paths"]
-    ]
+    formats = {"graph": "", "method": "", "queries": ",", "seconds": ".2f", "paths": ",", "seconds_of_paths": ".2f"}
+    rows = [cells(row, **formats) for row in document["paths"]]
     yield from table(["graph", "method", "queries", "seconds", "paths", "seconds of paths"], rows)
 
 
 def startup(document: Document) -> Iterator[str]:
     """One row per command."""
-    rows = [[row["command"], f"{row['minimum']:.3f}", f"{row['median']:.3f}"] for row in document["rows"]]
+    rows = [cells(row, command="", minimum=".3f", median=".3f") for row in document["rows"]]
     yield from table(["fresh process", "minimum, s", "median, s"], rows)
 
 

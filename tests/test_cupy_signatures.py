@@ -1,7 +1,8 @@
 """What is used of CuPy exists, and takes what it is given: of the sources, of the stand-in, and of CuPy itself.
 
-The table was read off CuPy 14.2. Sources and stand-in (``tests/fake_cupy``) are held against the table; where CuPy is
-installed, the table is held against CuPy, which needs no GPU and no driver.
+The table was read off CuPy 14.2, and holds of 14.1.1, the oldest that is allowed. Sources and stand-in
+(``tests/fake_cupy``) are held against the table; where CuPy is installed, the table is held against CuPy, without a
+GPU or a driver.
 """
 
 from __future__ import annotations
@@ -107,7 +108,8 @@ ALIASES = {
 #: What makes the stand-in work, which no source uses; the constructors of what CuPy itself makes; a parameter.
 OWN = {
     "RawKernel", "cuda.MemoryPool", "cuda.Stream.run", "cuda.Stream.start", "cuda.allocate", "cuda.as_copies_see_it",
-    "cuda.cublas.check", "cuda.driver.check", "cuda.release", "cuda.runtime.check", "cuda.Stream(at_once)",
+    "cuda.cublas.check", "cuda.driver.check", "cuda.release", "cuda.runtime.check", "cuda.runtime.fault_of",
+    "cuda.Stream(at_once)",
 }  # fmt: skip
 
 

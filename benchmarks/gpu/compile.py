@@ -67,7 +67,7 @@ def main() -> None:
     compilers.add_argument("--nvcc", action="store_true")
     arguments = parser.parse_args()
     nvcc = shutil.which("nvcc")
-    by_nvrtc = arguments.nvrtc or (not arguments.nvcc and importlib.util.find_spec("cupy") is not None)
+    by_nvrtc = arguments.nvrtc or (not arguments.nvcc and importlib.util.find_spec("cupy_backends") is not None)
     if not by_nvrtc and nvcc is None:
         sys.exit("neither CuPy nor nvcc is here")
     groups: tuple[Group, ...] = tuple(SOURCES)

@@ -261,7 +261,9 @@ class Flushed {
 #endif
 };
 
-inline const char* launch(dim3 grid, dim3 block, uint64_t seed, bool flush, void (*kernel)(void**), void** values) {
+// Runs the blocks first ... last - 1 of a grid, numbered along x, then y, then z.
+inline const char* launch(dim3 grid, dim3 block, uint64_t first, uint64_t last, uint64_t seed, bool flush,
+                          void (*kernel)(void**), void** values) {
     const Flushed flushed(flush);
     const unsigned count = block.x * block.y * block.z;
     grid_size = grid;
@@ -280,8 +282,8 @@ inline const char* launch(dim3 grid, dim3 block, uint64_t seed, bool flush, void
         threads[t].index = {t % block.x, t / block.x % block.y, t / block.x / block.y};
     }
     for (unsigned w = 0; w < warps.size(); ++w) warps[w].lanes = w * WARP + WARP <= count ? WARP : count % WARP;
-    std::vector<uint64_t> order((uint64_t)grid.x * grid.y * grid.z);
-    std::iota(order.begin(), order.end(), 0);
+    std::vector<uint64_t> order(last - first);
+    std::iota(order.begin(), order.end(), first);
     if (seed)
         for (uint64_t b = order.size(); b > 1; --b) std::swap(order[b - 1], order[draw() % b]);
     for (uint64_t b : order) {

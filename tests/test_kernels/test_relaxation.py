@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seedrank.kernels.arrays import Int32Array, Precision
-from seedrank.kernels.backend import QueryBlock
+from seedrank.kernels.arrays import Float64Array, Int32Array, Precision
+from seedrank.kernels.backend import QueryBlock, StepReport
 from seedrank.kernels.backends.block_result import BlockResult
 from seedrank.kernels.backends.cpu import CpuBackend
 from seedrank.kernels.backends.resolver import create_backend
@@ -133,8 +133,35 @@ def test_sweeps_that_diverge_give_way_to_steps() -> None:
     stepped, _ = run(graph, queries, relaxation=None, tolerance=1e-10)
     assert swept.converged.all()
     np.testing.assert_allclose(swept.scores, stepped.scores, atol=1e-9)
-    np.testing.assert_array_equal(swept.iterations, stepped.iterations)
+    # The sweeps and the step that found them wrong were products, too.
+    np.testing.assert_array_equal(swept.iterations, stepped.iterations + 41)
     assert (swept.scores > 0).all()
+
+
+@pytest.mark.parametrize("most", [45, 60])
+def test_products_that_led_astray_count_among_max_iterations(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    nodes, made = 30, [0]
+    step, relax = CpuBackend.step, CpuBackend.relax
+
+    def counted_step(self: CpuBackend, *, measure: bool = True) -> StepReport:
+        made[0] += 1
+        return step(self, measure=measure)
+
+    def counted_relax(self: CpuBackend, sweeps: int, factors: Float64Array) -> None:
+        made[0] += sweeps
+        relax(self, sweeps, factors)
+
+    monkeypatch.setattr(CpuBackend, "step", counted_step)
+    monkeypatch.setattr(CpuBackend, "relax", counted_relax)
+    graph = kernel_graph([(i, (i + 1) % nodes) for i in range(nodes)])
+    swept, _ = run(graph, [{0: 1.0}], relaxation=Relaxation(1.9, 40), max_iterations=most, tolerance=1e-10)
+    assert made[0] == most == swept.iterations[0]
+    assert not swept.converged[0]
+    # After 41 products in vain, v⁴ or v¹⁹ from the seeds; what it is worth is said.
+    exact, _ = run(graph, [{0: 1.0}], relaxation=None, tolerance=1e-12)
+    left, _ = run(graph, [{0: 1.0}], relaxation=None, max_iterations=most - 41, tolerance=1e-10)
+    assert scores(graph, swept, 0) == scores(graph, left, 0)
+    assert l1(scores(graph, swept, 0), scores(graph, exact, 0)) <= swept.error_bound[0] <= 2.0
 
 
 def test_unreachable_nodes_never_appear() -> None:

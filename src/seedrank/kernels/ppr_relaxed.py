@@ -39,8 +39,8 @@ def iterate_relaxed(
     `relaxation`, and columns do not touch each other, so the result of a query does not depend on its block.
 
     A query that sweeps do not bring on goes on with plain steps, each of which shrinks its bound by α at least: from
-    where it is, or from its seeds again (bound 2) when the sweeps led it astray, as they may on directed graphs; its
-    `iterations` are then the steps from the seeds.
+    where it is, or from its seeds again (bound 2) when the sweeps led it astray, as they may on directed graphs. What
+    was spent on the sweeps stays counted, so a query never takes more than `max_iterations` products.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def iterate_relaxed(
         lost = running[stuck & ~(truncation <= LOST)]
         if len(lost):
             backend.reset(lost)
-            iterations[lost], bound[lost] = 0, 2.0
+            bound[lost] = 2.0
         if on_step is not None:
             on_step(StepProgress(int(iterations[running].max()), int((~finished).sum()), float(truncation.max())))
         running = running[~finished]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seedrank.errors import InputDataError
+from seedrank.io.graph.graph_files import StoredRows
 from seedrank.io.records import GraphFacts
-
-if TYPE_CHECKING:
-    from seedrank.io.graph.graph_files import StoredRows
 
 
 def refuse_unsound_rows(rows: StoredRows, side: str, *, store: Path, facts: GraphFacts) -> None:

@@ -48,7 +48,7 @@ def recall_requirements(options: ScoreOptions, nodes: int) -> Requirements:
     if on_device(options):
         if options.paths:
             require_compiled("--paths")
-        decision = resolve_backend("gpu")
+        decision = resolve_backend("gpu", work="recall")
     else:
         require_compiled(f"--method {options.method}")
         decision = BackendDecision("cpu", options.backend, "the backend of walks and traversals")
