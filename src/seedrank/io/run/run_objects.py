@@ -2,7 +2,7 @@
 
 ::
 
-    PREFIX/run.json                         the manifest, put again after every part
+    PREFIX/run.json                         the manifest, put again as parts are finished
     PREFIX/candidates/part-00000.parquet    nothing but parts in here
     PREFIX/queries/part-00000.parquet
     PREFIX/_SUCCESS                         empty, put last
