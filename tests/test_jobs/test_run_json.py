@@ -1,4 +1,4 @@
-"""``run.json`` of a run of many parts: written now and then, complete at the end, and enough to go on from."""
+"""``run.json`` of many parts, written now and then; manifests of ranges that begin in the same moment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import seedrank
-from seedrank.errors import KernelError
+from seedrank.errors import ConfigError, KernelError
 from seedrank.io.run.run_objects import RunObjects
 from seedrank.io.run.runfolder import RunFolder
 from seedrank.jobs.run import score_job
@@ -115,3 +115,46 @@ def test_a_run_that_fails_keeps_all_finished_parts(
     assert len(run.candidates.to_arrow()) == len(
         seedrank.score(EDGES, out=tmp_path / "whole", **OPTIONS | {"part_size": 12}).candidates
     )
+
+
+@pytest.mark.parametrize("out", ["folder", "memory://bucket/run"])
+def test_ranges_of_two_runs_that_begin_together_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
+) -> None:
+    """The second range begins while the first one, which has read everything, has written no part yet."""
+    monkeypatch.setattr(MemoryFileSystem, "store", {})
+    place: Any = tmp_path / "run" if out == "folder" else out
+    graph = seedrank.build(EDGES, out=tmp_path / "graph")
+    options = {**OPTIONS, "work_dir": str(tmp_path / "work")}
+    seen: list[str] = []
+
+    def another() -> None:
+        with pytest.raises(ConfigError, match="--top-k: 100 there, 2 here"):
+            seedrank.score(graph, out=place, parts="6:", top_k=2, **options)
+        seedrank.score(graph, out=place, parts="9:", **options)
+        seen.append("both")
+
+    with monkeypatch.context() as patch:
+        at_part(patch, 0, another)
+        seedrank.score(graph, out=place, parts=":6", **options)
+    assert seen == ["both"]
+    assert len(seedrank.score(graph, out=place, **options).manifest.parts) == 12
+
+
+@pytest.mark.parametrize("out", ["folder", "memory://bucket/run"])
+def test_a_range_that_ended_without_a_part_keeps_nobody_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
+) -> None:
+    monkeypatch.setattr(MemoryFileSystem, "store", {})
+    place: Any = tmp_path / "run" if out == "folder" else out
+    graph = seedrank.build(EDGES, out=tmp_path / "graph")
+    options = {**OPTIONS, "work_dir": str(tmp_path / "work")}
+
+    def fail() -> None:
+        raise KernelError("no further", expected="more", fix="none")
+
+    with monkeypatch.context() as patch:
+        at_part(patch, 0, fail)
+        with pytest.raises(KernelError):
+            seedrank.score(graph, out=place, parts=":6", top_k=2, **options)
+    assert len(seedrank.score(graph, out=place, parts="6:", **options).manifest.parts) == 6

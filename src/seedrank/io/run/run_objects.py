@@ -190,6 +190,10 @@ class RunObjects:
             self._found = self.objects.marks()
         return self._found.get(key) or self.objects.mark(key)
 
+    def other_runs_at_work(self, run_key: str) -> list[RunManifest]:  # ranges ask
+        """Return nothing: nobody writes beside a whole run."""
+        return []
+
     def keep_parts(self, parts: Iterable[int]) -> None:
         """Remove the files of all other parts."""
         kept = {part_name(part) for part in parts}

@@ -113,6 +113,7 @@ class ScoreJob:
         self.unchanged = self._open_earlier()
         self._plan_parts()
         self._save()
+        self._check_others()
 
     def _go_on(self, earlier: Earlier, *, built: bool) -> None:
         """Take over the intact parts of what was written there, if it is of the same run, and plan the others."""
@@ -145,7 +146,18 @@ class ScoreJob:
         self.begun = True
         self.folder.unmark_success()
         self._save()
+        self._check_others()
         self.folder.keep_parts(record.part for record in manifest.parts)
+
+    def _check_others(self) -> None:
+        """Refuse to write beside a range of another run that had written no part yet when this one looked.
+
+        Everybody writes the own manifest first: of two that begin in the same moment at least one sees the other.
+        """
+        assert self.manifest.run_key is not None
+        assert self.manifest.backend is not None
+        for other in self.folder.other_runs_at_work(self.manifest.run_key):
+            check_same_run(other, self.manifest, backend=self.manifest.backend.name, name=self.folder.name)
 
     def _start(self, queries: Callable[[], QuerySegments]) -> None:
         """Make the method ready; a run that goes on keeps the backend that ``auto`` chose when it began."""
