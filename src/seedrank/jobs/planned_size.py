@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from seedrank.config import ScoreOptions
 from seedrank.errors import InputDataError
+from seedrank.io.arrow.columns import has_column
 from seedrank.io.graph.no_graph import NoGraph
 from seedrank.io.hits.query_ids import read_query_ids
 from seedrank.io.ids import match_ids
@@ -26,6 +27,7 @@ from seedrank.jobs.prepare import (
     check_store_options,
 )
 from seedrank.jobs.queries.graph_selection import GraphSelection
+from seedrank.jobs.queries.query_info import check_vector_column, takes_vectors
 from seedrank.jobs.queries.query_set import load_query_set
 
 
@@ -123,8 +125,14 @@ def planned_query_count(
             ids = union_of_ids((ids, "query_id of the hits"), (asked, "ids of the query vectors"))[1]
         count = len(ids)
         if inputs.query_info is not None:
+            if inputs.node_vectors is not None:
+                table = TableInput.open(inputs.query_info, what="query info")
+                there = has_column(table, "vector", options.vector_column, explicit=False)
+                check_vector_column(inputs, options, table.parts[0].uri if table.parts else table.what, there=there)
             more = read_query_ids(inputs.query_info, column=options.hit_query_column, what="query info").query_ids
             count += int((match_ids(more, ids) < 0).sum())
+            if takes_vectors(inputs):
+                rows += len(more) * (options.vector_depth if searches_vectors(options) else 0)
         return PlannedQueryCount(rows, count, None)
     if not nodes_of_type or options.all_nodes not in nodes_of_type:
         raise InputDataError(
