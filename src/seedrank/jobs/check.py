@@ -18,6 +18,7 @@ from seedrank.jobs.graphs.followed_graph import type_weights
 from seedrank.jobs.graphs.stores import store_of
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.methods import check_method_options, method_requirements
+from seedrank.jobs.operators.endless import endless_search
 from seedrank.jobs.prepare import check_run_output, open_graph, planned_blocks
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.queries.query_segments import QuerySegments, open_queries
@@ -143,7 +144,9 @@ def run_check(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options:
             vectors=None
             if query_set.vectors is None
             else query_set.vectors.counts(query_set.query_ids, store).model_dump(),
-            warnings=_warnings(seen, query_set.eligible, None if isinstance(store, NoGraph) else facts),
+            warnings=_warnings(
+                seen, query_set.eligible, None if isinstance(store, NoGraph) else facts, endless_search(options)
+            ),
         )
 
 
@@ -187,8 +190,8 @@ def _earlier(options: ScoreOptions, store: GraphStore, queries: QuerySegments, *
     return open_earlier(options.since, manifest, several=len(options.restart_probabilities))
 
 
-def _warnings(seen: _Seeds, eligible: BoolArray | None, graph: GraphFacts | None) -> list[str]:
-    found = []
+def _warnings(seen: _Seeds, eligible: BoolArray | None, graph: GraphFacts | None, endless: str | None) -> list[str]:
+    found = [] if endless is None else [endless]
     if graph is not None and (graph.nodes == 0 or graph.edges == 0):
         found.append(f"the graph has {graph.nodes} nodes and {graph.edges} edges")
     if seen.queries == 0:
