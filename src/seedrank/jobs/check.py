@@ -114,9 +114,7 @@ def run_check(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options:
             seeds_given=int(query_set.seeds_given.clip(min=0).sum()),
             seeds_missing=int(query_set.seeds_missing.sum()),
             eligible_nodes=facts.nodes if query_set.eligible is None else int(np.count_nonzero(query_set.eligible)),
-            vectors=None
-            if query_set.vectors is None
-            else query_set.vectors.counts(query_set.query_ids, store).model_dump(),
+            vectors=None if query_set.vectors is None else query_set.vectors.counts(len(query_set), store).model_dump(),
             plans=None if query_set.plans is None else query_set.plans.counts,
             warnings=_warnings(query_set, None if isinstance(store, NoGraph) else facts),
         )
