@@ -7,8 +7,8 @@ The data is synthetic (benchmarks/generate.py). Needs a POSIX system (``wait4``)
 goes to ``results/memory.json``, unless it is one of the two only.
 
 This process imports no NumPy and generates nothing itself: a child's peak starts from the memory of the
-process that it was forked from. Small jobs that do not count come first, so that kernels are compiled: that takes some
-hundred MB once.
+process that it was forked from. Small jobs that do not count come first, so that kernels are compiled: that takes about
+100 MB more, once.
 """
 
 from __future__ import annotations
