@@ -18,7 +18,8 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 PACKAGES = (
     "seedrank", "numpy", "scipy", "numba", "llvmlite", "pyarrow", "igraph", "networkx", "scikit-network",
-    "fast-pagerank", "torch", "torch-ppr", "sparse-dot-mkl", "mkl", "pyspark",
+    "fast-pagerank", "torch", "torch-ppr", "sparse-dot-mkl", "mkl", "pyspark", "cupy-cuda12x", "cupy-cuda13x",
+    "nvidia-cuda-nvrtc", "nvidia-cusparse",
 )  # fmt: skip
 
 

@@ -23,10 +23,7 @@ if not (ROOT / "pyproject.toml").is_file():
     pytest.skip("needs a checkout, not only the installed package", allow_module_level=True)
 
 # conda-forge and rapidsai names of what PyPI calls otherwise.
-PYPI_NAMES = {"python-xxhash": "xxhash", "cupy": "cupy-cuda13x", "cugraph": "pylibcugraph-cu13"}
-
-# Narrower than pyproject.toml on purpose; the reason is a comment in environment.yml.
-NARROWER_IN_CONDA = {"numpy"}
+PYPI_NAMES = {"python-xxhash": "xxhash", "cupy": "cupy-cuda13x", "pylibcugraph": "pylibcugraph-cu13"}
 
 # Absolute paths of somebody's machine: the three folders that sources have leaked from.
 MACHINE_PATH = re.compile(r"(?<![\w.}])/(?:work|home|tmp/w)/")
@@ -81,21 +78,16 @@ def test_conda_channels_are_rapids_then_conda_forge_and_nothing_else() -> None:
 def test_conda_ranges_agree_with_the_base_dependencies() -> None:
     conda = {PYPI_NAMES.get(name, name): specifier for name, specifier in conda_specifiers().items()}
     for name, specifier in specifiers(project()["dependencies"]).items():
-        if name in NARROWER_IN_CONDA:
-            lowest = [Version(part.version) for part in conda[name] if part.operator == ">="]
-            assert lowest, name
-            assert specifier.contains(lowest[0]), name
-        else:
-            assert conda[name] == specifier, name
+        assert conda[name] == specifier, name
 
 
 def test_conda_gpu_pins_agree_with_the_cuda_13_extras() -> None:
     extras = project()["optional-dependencies"]
     gpu = specifiers(extras["gpu-cu13"]) | specifiers(extras["cugraph-cu13"])
     conda = conda_specifiers()
-    for name in ("cupy", "cugraph"):
+    for name in ("cupy", "pylibcugraph"):
         assert conda[name] == gpu[canonicalize_name(PYPI_NAMES[name])], name
-    assert conda["dask-cuda"] == conda["rapids-dask-dependency"] == conda["cugraph"]
+    assert conda["dask-cuda"] == conda["rapids-dask-dependency"] == conda["pylibcugraph"]
     assert str(conda["cuda-version"]).startswith("==13.")
 
 

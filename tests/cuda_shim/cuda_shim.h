@@ -6,8 +6,9 @@
 // are drawn likewise. Shared memory is filled with noise before every block.
 //
 // Stricter than a GPU: a barrier that not all threads of the block reach, or that they reach at different lines, and an
-// exchange that not all lanes of the warp take part in, end the launch with a message. Not modelled: threads that really
-// run at once, the order of memory operations, limits of launches, speed.
+// exchange that not all lanes of the warp take part in, end the launch with a message. As CuPy compiles (-ftz=true),
+// numbers below the normal ones are 0 to kernels of float32. Not modelled: threads that really run at once, the order
+// of memory operations, limits of launches, speed.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -18,7 +19,9 @@
 #include <numeric>
 #include <string>
 #include <vector>
-#if !defined(__x86_64__)
+#if defined(__x86_64__)
+#include <immintrin.h>
+#else
 #include <ucontext.h>
 #endif
 #if defined(__SANITIZE_ADDRESS__)
@@ -242,7 +245,26 @@ inline void run_block(bool shuffled) {
         }
 }
 
-inline const char* launch(dim3 grid, dim3 block, uint64_t seed, void (*kernel)(void**), void** values) {
+// Takes numbers below the normal ones as 0, and makes none, as long as it lives; not on other processors.
+class Flushed {
+#if defined(__x86_64__)
+    const unsigned before = _mm_getcsr();
+
+   public:
+    explicit Flushed(bool flush) {
+        if (flush) _mm_setcsr(before | _MM_FLUSH_ZERO_ON | 0x0040 /* operands, too */);
+    }
+    ~Flushed() { _mm_setcsr(before); }
+#else
+   public:
+    explicit Flushed(bool) {}
+#endif
+};
+
+// Runs the blocks first ... last - 1 of a grid, numbered along x, then y, then z.
+inline const char* launch(dim3 grid, dim3 block, uint64_t first, uint64_t last, uint64_t seed, bool flush,
+                          void (*kernel)(void**), void** values) {
+    const Flushed flushed(flush);
     const unsigned count = block.x * block.y * block.z;
     grid_size = grid;
     block_size = block;
@@ -260,8 +282,8 @@ inline const char* launch(dim3 grid, dim3 block, uint64_t seed, void (*kernel)(v
         threads[t].index = {t % block.x, t / block.x % block.y, t / block.x / block.y};
     }
     for (unsigned w = 0; w < warps.size(); ++w) warps[w].lanes = w * WARP + WARP <= count ? WARP : count % WARP;
-    std::vector<uint64_t> order((uint64_t)grid.x * grid.y * grid.z);
-    std::iota(order.begin(), order.end(), 0);
+    std::vector<uint64_t> order(last - first);
+    std::iota(order.begin(), order.end(), first);
     if (seed)
         for (uint64_t b = order.size(); b > 1; --b) std::swap(order[b - 1], order[draw() % b]);
     for (uint64_t b : order) {

@@ -23,7 +23,7 @@ import numpy as np
 
 HEADER = Path(__file__).with_name("cuda_shim.h")
 KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\(([\d* ]+)\)\s*)?(\w+)\s*\(([^)]*)\)\s*\{')
-SANITIZED = ("-O1", "-g1", "-fsanitize=address", "-fno-omit-frame-pointer")
+SANITIZED = ("-O1", "-g1", "-fsanitize=address", "-fno-omit-frame-pointer", "--coverage")
 # Nothing is contracted that the source does not write as fma: the order of operations is what is tested.
 FLAGS = ("-std=c++17", "-fPIC", "-shared", "-ffp-contract=off", "-Wall", "-Werror", "-Wno-unknown-pragmas")
 TYPES = {
@@ -70,6 +70,11 @@ class Signature:
     parameters: tuple[Parameter, ...]
     most_threads: int
 
+    @property
+    def single(self) -> bool:
+        """Whether it computes in float32."""
+        return any(parameter.element == "float" for parameter in self.parameters)
+
 
 def signatures(source: str) -> dict[str, Signature]:
     """Find the kernels of a source, macros expanded."""
@@ -91,13 +96,17 @@ def _parameter(text: str) -> Parameter:
 
 
 def build(source: str, *, sanitized: bool = False, quick: bool = False) -> Path:
-    """Compile a source once per content: a library with ``launch_NAME`` for every kernel."""
+    """Compile a source once per content: a library with ``launch_NAME`` for every kernel.
+
+    A sanitized one also counts which lines run, see ``line_counts.py``.
+    """
     launchers = [
         f"static void call_{name}(void** a) {{ {name}("
         + ", ".join(f"*({parameter.declared}*)a[{place}]" for place, parameter in enumerate(kernel.parameters))
         + ");"
-        + f' }}\nextern "C" const char* launch_{name}(dim3 grid, dim3 block, uint64_t seed, void** a) '
-        + f"{{ return shim::launch(grid, block, seed, call_{name}, a); }}\n"
+        + f' }}\nextern "C" const char* launch_{name}(dim3 grid, dim3 block, uint64_t first, uint64_t last, '
+        + "uint64_t seed, void** a) { return shim::launch(grid, block, first, last, seed, "
+        + f"{str(kernel.single).lower()}, call_{name}, a); }}\n"
         for name, kernel in signatures(source).items()
     ]
     # The line numbers of messages are those of the kernels' source.
@@ -115,6 +124,8 @@ def build(source: str, *, sanitized: bool = False, quick: bool = False) -> Path:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise RuntimeError(f"g++ failed:\n{done.stderr}")
+            for notes in Path(work).glob("*.gcno"):
+                notes.replace(library.with_suffix(".gcno"))
             made.replace(library)
     return library
 
@@ -164,10 +175,19 @@ class Kernels:
         """Names of all kernels."""
         return set(self._signatures)
 
-    def launch(self, name: str, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Any]) -> None:
+    def launch(
+        self,
+        name: str,
+        grid: Sequence[int],
+        block: Sequence[int],
+        arguments: Sequence[Any],
+        *,
+        blocks: range | None = None,
+    ) -> None:
         """Run a kernel to its end.
 
-        Arrays go to pointers, NumPy scalars to values; ``np.uintp(0)`` is a null pointer.
+        Arrays go to pointers, NumPy scalars to values; ``np.uintp(0)`` is a null pointer. `blocks`: run these blocks of
+        the grid only, numbered along x, then y, then z, as if the others had no work.
         """
         signature = self._signatures[name]
         self._check(name, signature, grid, block, arguments)
@@ -178,9 +198,10 @@ class Kernels:
         self.launched.add(name)
         run = getattr(self._library, f"launch_{name}")
         run.restype = ctypes.c_char_p
-        run.argtypes = [_Dim3, _Dim3, ctypes.c_uint64, ctypes.c_void_p]
+        run.argtypes = [_Dim3, _Dim3, *[ctypes.c_uint64] * 3, ctypes.c_void_p]
         sizes = [_Dim3(*(*size, 1, 1)[:3]) for size in (grid, block)]
-        message = run(*sizes, self.seed and self.seed * 1_000_003 + self._launches, pointers)
+        some = range(math.prod(grid)) if blocks is None else blocks
+        message = run(*sizes, some.start, some.stop, self.seed and self.seed * 1_000_003 + self._launches, pointers)
         if message is not None:
             raise LaunchError(f"{name}: {message.decode()}")
 

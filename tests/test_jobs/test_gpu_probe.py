@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ from fake_device import FAKE
 
 from seedrank.errors import ResourceError
 from seedrank.kernels._gpu import probe
-from seedrank.kernels._gpu.probe import DeviceReport, probe_device
+from seedrank.kernels._gpu.probe import DeviceReport, Work, probe_device
 from seedrank.kernels.backends import resolver as backends
 from seedrank.kernels.backends.resolver import resolve_backend
 
@@ -72,7 +73,7 @@ def test_drivers(code: str, driver: Path, cupy_there: None, monkeypatch: pytest.
     report = probe_device(timeout_s=1.5 if code == "driver-hang" else None)
     assert report.code == code
     assert not report.usable
-    monkeypatch.setattr(backends, "probe_device", lambda: report)
+    monkeypatch.setattr(backends, "probe_device", lambda **_: report)
     with pytest.raises(ResourceError) as caught:
         resolve_backend("gpu")
     assert caught.value.exit_code == 4
@@ -112,7 +113,7 @@ def test_a_driver_that_is_too_old_may_do_for_the_other_extra(built_for: int, dri
 def test_without_cupy_no_process_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     if importlib.util.find_spec("cupy") is not None:
         pytest.skip("CuPy is installed")
-    monkeypatch.setattr(probe, "_ask_child", lambda _: pytest.fail("asked"))
+    monkeypatch.setattr(probe, "_ask_child", lambda *_: pytest.fail("asked"))
     assert probe_device() == DeviceReport("not-installed")
     with pytest.raises(ResourceError, match="CuPy is not installed") as caught:
         resolve_backend("gpu")
@@ -154,7 +155,42 @@ def test_a_gpu_that_does_not_compute(gpu_device: None, monkeypatch: pytest.Monke
     assert report.device
 
 
+WORKS: dict[Work, str] = {"steps": "step_float32_1", "recall": "walk_steps", "products": "matmul"}
+
+
+@pytest.mark.parametrize(
+    ("work", "fault"),
+    [
+        ("recall", "kernel:wrong"), ("recall", "kernel:broken"), ("recall", "launch:700"), ("recall", "launch:9"),
+        ("products", "kernel:wrong"),
+    ],
+)  # fmt: skip
+def test_kernels_of_every_method_are_tried_before_it_begins(
+    gpu_device: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, job: list[str],
+    seedrank_command: Callable[..., Any], work: Work, fault: str,
+) -> None:  # fmt: skip
+    """A GPU whose other kernels work is refused with exit code 4 by the methods that need these, and by no other."""
+    monkeypatch.setenv("FAKE_CUPY_FAULT", fault)
+    monkeypatch.setenv("FAKE_CUPY_FAULTY", WORKS[work])
+    probe._ask_child.cache_clear()
+    if "fake" not in probe_device().cupy:
+        pytest.skip("there is a real GPU here, whose faults nobody chooses")
+    code = "kernels-wrong" if fault == "kernel:wrong" else "kernels-failed"
+    assert {other: probe_device(work=other).code for other in WORKS} == dict.fromkeys(WORKS, "ok") | {work: code}
+    shown = json.loads(seedrank_command("info", "--json").out)["gpu"]
+    assert shown["usable"]
+    problem = probe._MESSAGES[code][0]
+    assert [shown[name].startswith(problem) for name in ("walk_and_bfs", "node_vectors")] == [
+        work == "recall", work == "products",
+    ]  # fmt: skip
+    for method in ("walk", "bfs") if work == "recall" else ():
+        refused = seedrank_command("score", *job, "--method", method, "--backend", "gpu", "--out", tmp_path / method)
+        assert refused.code == 4
+        assert problem in refused.err
+
+
 def test_a_gpu_that_works(gpu_device: None) -> None:
+    assert {work: probe_device(work=work).code for work in WORKS} == dict.fromkeys(WORKS, "ok")
     report = probe_device()
     assert report.usable
     assert report.problem == ""

@@ -111,7 +111,7 @@ def test_case_55_kernels_that_do_nothing_fail_the_queries(
         pytest.skip("there is a real GPU here, which does something")
     probe = importlib.import_module("seedrank.kernels._gpu.probe")
     works = probe.probe_device()
-    monkeypatch.setattr("seedrank.kernels.backends.resolver.probe_device", lambda: works)
+    monkeypatch.setattr("seedrank.kernels.backends.resolver.probe_device", lambda **_: works)
     monkeypatch.setenv("FAKE_CUPY_FAULT", "kernel:wrong")
     options: dict[str, Any] = {"method": method, "backend": "gpu", "out": tmp_path / "run"}
     with pytest.raises(IncompleteRunError, match=r"30 of 30 queries ended with a status other than ok: {'failed': 30}"):

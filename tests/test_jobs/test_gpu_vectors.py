@@ -59,6 +59,25 @@ def test_case_55_products_that_are_zero_are_noticed(gpu_device: None, monkeypatc
         on_device()(rows, rows)
 
 
+@pytest.mark.parametrize(
+    ("fault", "error", "words"),
+    [
+        ("cublas:3", ResourceError, "no room for the products of 5 and 5 vectors"),
+        ("cublas:1", ResourceError, "no room for the products"),
+        ("cublas:13", KernelError, "cuBLAS refused a call: CUBLAS_STATUS 13"),
+    ],
+)
+def test_errors_of_cublas_are_told_apart(
+    gpu_device: None, monkeypatch: pytest.MonkeyPatch, fault: str, error: type[Exception], words: str
+) -> None:
+    if not importlib.import_module("cupy").__version__.endswith("fake"):
+        pytest.skip("there is a real GPU here, which multiplies")
+    rows, device = np.eye(5, dtype=np.float32), on_device()
+    monkeypatch.setenv("FAKE_CUPY_FAULT", fault)
+    with pytest.raises(error, match=words):
+        device(rows, rows)
+
+
 def test_products_of_fewer_digits_are_noticed(gpu_device: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """As under CUPY_TF32, which rounds what is multiplied to 11 bits."""
     cupy = importlib.import_module("cupy")

@@ -195,8 +195,22 @@ def test_case_61_under_a_real_limit_of_the_address_space(tmp_path: Path, backend
     assert files_of(runs[0]) == files_of(runs[1])
 
 
+@pytest.mark.parametrize(
+    ("options", "narrowest", "widest_of_all"),
+    [
+        ({"max_iterations": 2, "tolerance": 0.0}, 10, 25),
+        ({"max_iterations": 2, "tolerance": 1e-9, "restart": (0.2, 0.4, 0.5, 0.6, 0.8)}, 4, 9),
+    ],
+    ids=["one restart", "five"],
+)
 def test_blocks_of_a_gpu_are_as_wide_as_the_graph_leaves_room_for(
-    gpu_device: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    gpu_device: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    options: dict[str, Any],
+    narrowest: int,
+    widest_of_all: int,
 ) -> None:
     cupy = importlib.import_module("cupy")
     if not cupy.__version__.endswith("fake"):
@@ -207,9 +221,8 @@ def test_blocks_of_a_gpu_are_as_wide_as_the_graph_leaves_room_for(
     free, total = cupy.cuda.Device().mem_info
     # The graph takes some 300 kB, a query some 20 kB.
     monkeypatch.setenv("FAKE_CUPY_MEMORY", str(total - free + 700_000))
-    options: dict[str, Any] = {"backend": "gpu", "max_iterations": 2, "tolerance": 0.0}
-    run = seedrank.score(graph, queries=queries, out=tmp_path / "run", **options)
+    run = seedrank.score(graph, queries=queries, out=tmp_path / "run", backend="gpu", **options)
     record = run.manifest.backend
     assert record is not None
-    assert 10 <= record.block_size <= 25
+    assert narrowest <= record.block_size <= widest_of_all
     assert "block_halved" not in caplog.text

@@ -155,7 +155,7 @@ def test_options_of_sources_speak_of_all_hits(
         seedrank.score(store, out=tmp_path / "none", **keywords | {"seed_source_weight": {"nope": 1.0}})
     some = keywords | {"source": ("sparse", "only here"), "seed_source_weight": {}}
     assert parts_of(seedrank.score(store, out=tmp_path / "some", **some)).keys() == parts_of(whole).keys()
-    # Opened again for an explanation, all hits are read at a time: they are the same.
+    # Opened again for an explanation, the content is found to be the same.
     first = cut.candidates.to_arrow().slice(0, 1).to_pylist()[0]
     told_again = seedrank.explain(cut.path, query=first["query_id"], node=first["node_id"], exclude=exclude)
     assert told_again.rank == 1

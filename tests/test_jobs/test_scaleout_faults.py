@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.io.run.runfolder import create_run_folder
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.inputs import JobInputs
+from seedrank.jobs.operators.blocks import BlockWidth
 from seedrank.jobs.progress import Silent, Stopwatch
 from seedrank.jobs.queries.query_segments import QuerySegments
 from seedrank.jobs.queries.query_set import load_query_set
@@ -34,7 +36,7 @@ from seedrank.jobs.run.engine import JobParts
 from seedrank.jobs.run.in_process import InProcess
 from seedrank.jobs.run.part_scorer import FinishedPart, PartRange
 from seedrank.jobs.scaleout import cluster as scaleout_cluster
-from seedrank.jobs.scaleout.split import PartSplitter
+from seedrank.jobs.scaleout.split import PartSplitter, last_notes
 from seedrank.jobs.scaleout.worker import PartReport, PieceReport
 
 NODES = 400
@@ -86,15 +88,25 @@ def scheduler(doom: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def test_a_query_that_ends_every_worker_fails_alone(
-    scheduler: str, doom: Path, store: GraphStore, hits: Path, local: seedrank.Run, tmp_path: Path
+    scheduler: str,
+    doom: Path,
+    store: GraphStore,
+    hits: Path,
+    local: seedrank.Run,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """And a worker that dies of something else costs nothing."""
     (doom / "once-1").touch()
     (doom / "always-13").touch()
+    caplog.set_level("INFO", "seedrank")
     with pytest.raises(IncompleteRunError, match=r"failed queries by part: part 6: 1") as raised:
         seedrank.score(store, queries=hits, out=tmp_path / "run", scheduler=scheduler, **OPTIONS)
     assert raised.value.exit_code == 6
     assert not (doom / "once-1").exists()
+    # What the worker noted before it died says which query it was: the other one is what remains of the part.
+    cut = [record for record in caplog.records if record.message == "part_cut"]
+    assert [(record.__dict__["first_query"], record.__dict__["queries"]) for record in cut] == [(12, 2), (12, 1)]
     run = seedrank.open_run(tmp_path / "run")
     statuses = run.queries.to_arrow().select(["query_id", "status"]).to_pydict()
     assert [query for query, status in zip(*statuses.values(), strict=True) if status != "ok"] == [13]
@@ -108,58 +120,124 @@ def test_a_query_that_ends_every_worker_fails_alone(
     assert content(seedrank.score(store, queries=hits, out=run.path, **OPTIONS)) == content(local)
 
 
+Deadly = Callable[[int, int], bool]
+Noted = Callable[[list[tuple[int, int]]], list[tuple[int, int]]]
+NOTED: dict[str, Noted] = {
+    "both attempts": lambda blocks: blocks * 2,
+    "another end": lambda blocks: blocks[:1] + blocks,
+    "one attempt": lambda blocks: blocks,
+    "nothing": lambda _: [],
+}
+
+
 class Stand:
-    """Stands in for workers and for what hands them tasks: they die when a deadly query is among those of a task."""
+    """Stands in for workers and for what hands them tasks: they die at a block that is deadly, twice.
 
-    def __init__(self, scorer: Any, folder: Any, deadly: Callable[[PartRange], bool]) -> None:
-        self.scorer, self.folder, self.deadly = scorer, folder, deadly
-        self.asked: list[tuple[int, int]] = []
+    ``noted`` makes of the blocks that one attempt began what is known of both, and ``asked`` is what they were asked
+    for, by queries and width.
+    """
 
-    def submit(self, function: Any, wanted: PartRange, *, backend: str | None) -> None:
-        assert backend == "cpu"
-        self.wanted, self.whole = wanted, function.__name__ == "score_part"
+    def __init__(self, scorer: Any, folder: Any, deadly: Deadly, noted: Noted) -> None:
+        self.scorer, self.folder, self.deadly, self.noted = scorer, folder, deadly, noted
+        self.asked: list[tuple[int, int, int | None]] = []
+
+    def submit(
+        self, function: Any, wanted: PartRange, width: int | None = None, *, backend: str | None, noted: bool
+    ) -> None:
+        assert (backend, noted) == ("cpu", True)
+        self.wanted, self.width, self.whole = wanted, width, function.__name__ == "score_part"
 
     def next(self) -> tuple[PartRange, Any]:
-        self.asked.append((self.wanted.first, self.wanted.last))
-        if self.deadly(self.wanted):
+        self.blocks: list[tuple[int, int]] = []
+        self.asked.append((self.wanted.first, self.wanted.last, self.width))
+        scorer = self.scorer
+        if self.width is not None:
+            scorer = replace(scorer, width=BlockWidth(min(self.width, scorer.width.queries)))
+        try:
+            scored = scorer.score(self.wanted, Silent(), begin=self.begin)
+        except Death:
             return self.wanted, KilledWorker("key", SimpleNamespace(address="tcp://a:1"), 1)
-        scored = self.scorer.score(self.wanted, Silent())
         if self.whole:
-            return self.wanted, PartReport(self.scorer.write(scored, self.folder), [])
+            return self.wanted, PartReport(scorer.write(scored, self.folder), [])
         return self.wanted, PieceReport(scored.blocks, [])
+
+    def begin(self, first: int, last: int) -> None:
+        self.blocks.append((first, last))
+        if self.deadly(first, last):
+            raise Death
+
+    def notes(self) -> list[tuple[int, int]]:
+        return self.noted(self.blocks)
+
+
+class Death(BaseException):
+    """Of a worker."""
 
 
 def split(
-    store: GraphStore, hits: Path, out: Path, deadly: Callable[[PartRange], bool], *, survived: int = 1
-) -> tuple[FinishedPart, list[tuple[int, int]]]:
+    store: GraphStore,
+    hits: Path,
+    out: Path,
+    deadly: Deadly,
+    *,
+    survived: int = 1,
+    noted: str = "both attempts",
+    **options: int,
+) -> tuple[FinishedPart, list[tuple[int, int, int | None]]]:
     """Let a part of all twenty queries be looked at."""
-    options = make_options(ScoreOptions, {"part_size": 20, "top_k": 10})
+    chosen = make_options(ScoreOptions, {"part_size": 20, "top_k": 10, **options})
     inputs = JobInputs(graph=store, queries=hits)
     folder = create_run_folder(out, overwrite=False)
-    job = JobParts(folder, inputs, options, Stopwatch(), Clock())
-    queries = QuerySegments.of_one(load_query_set(store, inputs, options))
+    job = JobParts(folder, inputs, chosen, Stopwatch(), Clock())
+    queries = QuerySegments.of_one(load_query_set(store, inputs, chosen), chosen)
     engine = InProcess()
     engine.start(job, store, lambda: queries)
-    stand = Stand(engine._scorer, folder, deadly)
+    stand = Stand(engine._scorer, folder, deadly, NOTED[noted])
     splitter = PartSplitter(job, stand, queries, "cpu", survived=survived)  # type: ignore[arg-type]
     return splitter.score(PartRange(0, 0, 20)), stand.asked
 
 
-def test_halves_of_a_part_make_the_bytes_of_the_whole(store: GraphStore, hits: Path, tmp_path: Path) -> None:
+def among(deadly: set[int]) -> Deadly:
+    return lambda first, last: not deadly.isdisjoint(range(first, last))
+
+
+@pytest.mark.parametrize("noted", NOTED)
+def test_pieces_of_a_part_make_the_bytes_of_the_whole(
+    store: GraphStore, hits: Path, tmp_path: Path, noted: str
+) -> None:
     """Workers with memory for seven queries at a time; no query is at fault."""
-    finished, asked = split(store, hits, tmp_path / "run", lambda wanted: wanted.last - wanted.first > 7)
+    finished, asked = split(store, hits, tmp_path / "run", lambda first, last: last - first > 7, noted=noted)
     whole = seedrank.score(store, queries=hits, out=tmp_path / "whole", part_size=20, top_k=10)
     expected = whole.manifest.parts[0]
     assert finished.record.candidates_file == expected.candidates_file
     assert finished.record.queries_file == expected.queries_file
-    assert asked == [(0, 20), (0, 10), (0, 5), (5, 10), (10, 20), (10, 15), (15, 20)]
+    halves = [(0, 10), (0, 5), (5, 10), (10, 20), (10, 15), (15, 20)]
+    assert asked == [(0, 20, None), *([(0, 20, 1)] if noted != "nothing" else [(*half, None) for half in halves])]
 
 
-def test_neighbours_that_are_all_deadly_are_found(store: GraphStore, hits: Path, tmp_path: Path) -> None:
+def test_a_query_is_found_by_the_block_that_was_noted(store: GraphStore, hits: Path, tmp_path: Path) -> None:
+    """Three deaths, each of two attempts: of the part beside others, of the part alone, of the query."""
+    finished, asked = split(store, hits, tmp_path / "run", among({13}), block_size=4)
+    assert finished.record.by_status == {"failed": 1, "ok": 19}
+    assert "each of 2 times that it was scored alone" in finished.record.errors[0]
+    assert asked[:2] == [(0, 20, None), (12, 16, 1)]
+    assert sorted(asked[2:]) == [(0, 12, None), (12, 13, 1), (14, 16, 1), (16, 20, None)]
+    narrow, wide = split(store, hits, tmp_path / "narrow", lambda first, last: last - first > 3, block_size=8)
+    assert narrow.record.by_status == {"ok": 20}
+    assert wide == [(0, 20, None), (0, 8, 1), (8, 20, 4), (8, 12, 1), (12, 20, 2)]
+
+
+def test_attempts_that_die_of_different_queries_prove_nothing(store: GraphStore, hits: Path, tmp_path: Path) -> None:
+    assert last_notes([(0, 4), (4, 8), (0, 4)]) == [(4, 8), (0, 4)]
+    finished, asked = split(store, hits, tmp_path / "run", among({13}), noted="another end", block_size=4)
+    assert finished.record.by_status == {"failed": 1, "ok": 19}
+    assert (13, 14, 1) in asked
+
+
+@pytest.mark.parametrize("noted", NOTED)
+def test_neighbours_that_are_all_deadly_are_found(store: GraphStore, hits: Path, tmp_path: Path, noted: str) -> None:
     deadly = {4, 5, 6, 7, 19}
-    finished, _ = split(
-        store, hits, tmp_path / "run", lambda wanted: not deadly.isdisjoint(range(wanted.first, wanted.last))
-    )
+    finished, _ = split(store, hits, tmp_path / "run", among(deadly), noted=noted, block_size=8)
     assert finished.record.by_status == {"failed": 5, "ok": 15}
     assert [error.split(":")[0] for error in finished.record.errors] == [
         f"1 query, {query}" for query in sorted(deadly)
@@ -167,14 +245,14 @@ def test_neighbours_that_are_all_deadly_are_found(store: GraphStore, hits: Path,
 
 
 def test_a_part_that_died_of_another_one_is_scored_as_it_is(store: GraphStore, hits: Path, tmp_path: Path) -> None:
-    finished, asked = split(store, hits, tmp_path / "run", lambda _: False)
-    assert asked == [(0, 20)]
+    finished, asked = split(store, hits, tmp_path / "run", lambda *_: False)
+    assert asked == [(0, 20, None)]
     assert finished.record.by_status == {"ok": 20}
 
 
 def test_workers_that_end_whatever_they_score_end_the_run(store: GraphStore, hits: Path, tmp_path: Path) -> None:
     with pytest.raises(ResourceError, match="workers end whatever they score"):
-        split(store, hits, tmp_path / "run", lambda _: True, survived=0)
+        split(store, hits, tmp_path / "run", lambda *_: True, survived=0)
 
 
 # --- two hosts

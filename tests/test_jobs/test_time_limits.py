@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ import pytest
 import seedrank
 from seedrank.errors import InterruptedRunError
 from seedrank.jobs.clock import Clock
+from seedrank.kernels.paths import PathTable, shortest_paths
+from seedrank.kernels.recall.forms import StopFlags
 
 Command = Callable[..., Any]
 ENDLESS = 1_000_000_000
@@ -89,6 +92,39 @@ def test_a_time_limit_that_is_not_met_changes_nothing(large: seedrank.GraphStore
             )
             files.append([file.read_bytes() for table in (run.candidates, run.queries) for file in table.files])
     assert files[:3] == files[3:]
+
+
+@pytest.mark.parametrize("limit", ["timeout_s", "deadline_s"])
+@pytest.mark.parametrize("method", ["bfs", "ppr"])
+def test_the_search_for_paths_is_cut_short_too(
+    large: seedrank.GraphStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: Any, limit: str
+) -> None:
+    """What was found before stays; the paths of one query are there, those of the other took too long."""
+
+    def slow(*arguments: Any, flags: StopFlags, **options: Any) -> PathTable:
+        flags.started[1] = 1
+        begun = time.monotonic()
+        while not flags.stop[1] and time.monotonic() - begun < 10:
+            time.sleep(0.001)
+        flags.stop[0] = 0
+        return shortest_paths(*arguments, flags=flags, **options)
+
+    options: dict[str, Any] = {"max_hops": 1, "paths": True, "method": method}
+    whole = seedrank.score(large, queries=hits_of(2), out=tmp_path / "whole", **options)
+    monkeypatch.setattr("seedrank.jobs.operators.paths.shortest_paths", slow)
+    options[limit] = 2.0
+    run = seedrank.score(large, queries=hits_of(2), out=tmp_path / "run", **options)
+    rows = rows_of(run)
+    expected = [("ok", None, None if method == "ppr" else False), ("timed_out", limit, True)]
+    if method == "bfs":
+        expected[0] = ("ok", "max_hops", False)
+    assert [(row["status"], row["budget_hit"], row["truncated"]) for row in rows] == expected
+    found, wanted = (run.candidates.to_arrow().to_pylist() for run in (run, whole))
+    of_paths = {"path"} if method == "bfs" else {"path", "hops", "anchor_id"}
+    for candidate in wanted:
+        if candidate["query_id"] == 1:
+            candidate.update(dict.fromkeys(of_paths))
+    assert found == wanted
 
 
 @pytest.mark.parametrize("method", ["walk", "ppr"])
@@ -251,6 +287,27 @@ def test_an_exception_in_the_waiting_thread_stops_the_kernel() -> None:
     assert ended.is_set()
 
 
+def test_an_interrupt_while_the_kernel_is_started_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine it takes a while until the thread of the kernel runs, and a signal may come meanwhile."""
+    ended: list[bool] = []
+
+    def kernel(flags: Any) -> None:
+        begun = time.monotonic()
+        while not flags.stop.all() and time.monotonic() - begun < 5:
+            time.sleep(0.001)
+        ended.append(bool(flags.stop.all()))
+
+    class Interrupted(ThreadPoolExecutor):
+        def submit(self, *arguments: Any, **keywords: Any) -> Any:
+            super().submit(*arguments, **keywords)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("seedrank.jobs.clock.ThreadPoolExecutor", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Clock().watch(kernel, width=3)
+    assert ended == [True]
+
+
 def test_the_clock_of_a_query_starts_when_the_query_does() -> None:
     def kernel(flags: Any) -> list[float]:
         """Run two queries one after the other, each until its flag is up."""
@@ -263,6 +320,25 @@ def test_the_clock_of_a_query_starts_when_the_query_does() -> None:
             seconds.append(time.monotonic() - begun)
         return seconds
 
-    seconds, limits = Clock(timeout_s=0.2).watch(kernel, width=2)
+    seconds, limits, spent_s = Clock(timeout_s=0.2).watch(kernel, width=2)
     assert limits.tolist() == ["timeout_s", "timeout_s"]
     assert all(0.19 <= second <= 2 for second in seconds)
+    assert (spent_s >= 0.19).all()
+    # What a query took before counts.
+    before = np.array([0.1, 5.0])
+    seconds, limits, spent_s = Clock(timeout_s=0.2).watch(kernel, width=2, spent_s=before)
+    assert limits.tolist() == ["timeout_s", "timeout_s"]
+    assert 0.09 <= seconds[0] <= 2
+    assert seconds[1] < 0.19
+    assert (spent_s >= before).all()
+
+
+def test_the_clock_of_a_query_ends_when_the_query_does() -> None:
+    def kernel(flags: Any) -> None:
+        for state, seconds in ((1, 0.02), (2, 0.5)):
+            flags.started[0] = state
+            time.sleep(seconds)
+
+    limits, spent_s = Clock(timeout_s=0.45).watch(kernel, width=1)[1:]
+    assert limits.tolist() == [""]
+    assert spent_s[0] < 0.4

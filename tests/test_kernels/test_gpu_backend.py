@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scipy import sparse
 
 from seedrank.errors import KernelError, ResourceError
 from seedrank.kernels.arrays import Precision
@@ -18,7 +17,6 @@ from seedrank.kernels.backend import Backend, SummingBackend
 from seedrank.kernels.backends.resolver import create_backend
 from seedrank.kernels.ppr import personalized_pagerank
 from seedrank.kernels.topk import top_k
-from seedrank.kernels.transition import SparseRows
 from seedrank.testing.harness import KernelGraph, kernel_graph, query_block
 
 pytestmark = pytest.mark.usefixtures("gpu_device")
@@ -72,30 +70,6 @@ def test_every_width_gives_the_same_bits(precision: Precision, weighted: bool) -
         parts = (report.mass, report.dangling_mass, report.difference, best.nodes, best.scores, sums.nodes, sums.scores)
         found[width] = [tuple(part[column].tobytes() for part in parts) for column in columns]
     assert all(found[width] == found[64][:width] for width in found)
-
-
-@pytest.mark.parametrize("kind", ["one", "two", "two with values", "one of two with values"])
-def test_summands_become_one_matrix(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    random = np.random.default_rng(8)
-    inverse = random.random(50)
-    products, expected = [], np.zeros((50, 50))
-    for place in range(1 if kind == "one" else 2):
-        lengths = random.integers(0, 9, 50)
-        columns = random.integers(0, 50, lengths.sum()).astype(np.int32)
-        valued = kind == "two with values" or (kind == "one of two with values" and place == 1)
-        values = random.random(len(columns)) if valued else None
-        rows = SparseRows(np.concatenate(([0], np.cumsum(lengths))), columns, values)
-        products.append(rows)
-        factors = inverse[columns] if values is None else values
-        expected += sparse.csr_array((factors, columns, rows.offsets), shape=(50, 50)).toarray()
-    graphs = module("_gpu.device_graph")
-    monkeypatch.setattr(graphs, "_ROWS_AT_ONCE", 7)
-    offsets, columns, values = graphs.merge_rows(products, inverse)
-    assert (values is None) == (kind in ("one", "two"))
-    factors = inverse[columns] if values is None else values
-    np.testing.assert_allclose(sparse.csr_array((factors, columns, offsets), shape=(50, 50)).toarray(), expected)
-    assert columns.dtype == np.int32
-    assert offsets.dtype == np.int64
 
 
 def test_long_rows_are_cut_into_pieces() -> None:
@@ -201,6 +175,43 @@ def test_memory_of_a_block_is_what_was_planned(stand_in: Any) -> None:
         assert 0.9 * planned <= used <= planned + 10_000
         del backend
         assert stand_in.cuda.Device().mem_info[0] == before
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("sums", [0, 1, 5])
+def test_a_block_is_as_wide_as_the_formula_of_the_docs_says(
+    stand_in: Any, monkeypatch: pytest.MonkeyPatch, precision: Precision, sums: int
+) -> None:
+    """A node and query: 8 bytes, 4 for each of several sums, both doubled in float64, and 0.2; a node: 12."""
+    nodes, itemsize = 20_000, np.dtype(precision).itemsize
+    backend, graph = create_backend("gpu"), some_graph(nodes)
+    free, total = stand_in.cuda.Device().mem_info
+    for room in (2_500_000, 6_000_000, 100_000_000):
+        monkeypatch.setenv("FAKE_CUPY_MEMORY", str(total - free + room))
+        left = 0.85 * room - 12 * nodes
+        fits = [min(64, left / (nodes * (itemsize * (2 + sums) + beside))) for beside in (0.25, 0.2)]
+        assert fits[0] - 1 <= backend.widest_block(nodes, precision, sums=sums) <= fits[1]
+    backend.load(graph.transition(), precision=precision, order=graph.adjacency.order)
+    free, total = stand_in.cuda.Device().mem_info
+    monkeypatch.setenv("FAKE_CUPY_MEMORY", str(total - free + 6_000_000))
+    width = backend.widest_block(nodes, precision, sums=sums)
+    backend.start(query_block(graph.seeds([{node: 1.0} for node in range(width)]), 0, width), restart=0.0)
+    backend.step()
+    assert isinstance(backend, SummingBackend)
+    backend.accumulate(np.ones((sums, width)), np.ones((sums, width)))
+    backend.select(np.arange(width), k=10, eligible=None, min_score=0.0)
+    assert stand_in.cuda.Device().mem_info[0] < 0.35 * 6_000_000
+
+
+def test_many_long_rows_make_blocks_narrower(stand_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their pieces have sums of their own, which only a loaded graph knows of."""
+    graph = kernel_graph([(source, target) for source in range(2100) for target in range(200)])
+    backend = create_backend("gpu")
+    backend.load(graph.transition(), precision="float32", order=graph.adjacency.order)
+    free, total = stand_in.cuda.Device().mem_info
+    monkeypatch.setenv("FAKE_CUPY_MEMORY", str(total - free + 500_000))
+    a_query = backend.bytes_per_query(2100, "float32")
+    assert backend.widest_block(2100, "float32") == (int(0.85 * 500_000) - 12 * 2100) // (a_query + 8 * 400)
 
 
 @pytest.mark.parametrize(

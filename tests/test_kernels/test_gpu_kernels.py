@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 import shim
 from fake_device import FAKE
+from line_counts import counted_lines, counting_environment
 
 from seedrank.errors import KernelError
 from seedrank.kernels._gpu.source import OPTIONS, SOURCES, Group, kernel_source, source_of
@@ -185,10 +188,17 @@ def test_a_broken_kernel_is_noticed(use_kernels: Callable[..., ModuleType], muta
 
 
 @pytest.mark.parametrize("group", SOURCES)
-def test_kernels_touch_only_their_own_memory(group: Group) -> None:
+def test_kernels_touch_only_their_own_memory_and_every_line_of_them_runs(group: Group, tmp_path: Path) -> None:
+    """Every line, in every instance of a template."""
     shim.require_compiler()
     environment = shim.sanitized_environment() | {"FAKE_CUPY_SANITIZED": "1", "FAKE_CUPY_SEED": "5"}
+    environment |= counting_environment(tmp_path)
     environment["PYTHONPATH"] = os.pathsep.join([str(FAKE), environment["PYTHONPATH"]])
     command = [sys.executable, "-m", SCENARIOS[group]]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
+    if shutil.which("gcov") is None:
+        return
+    counts = counted_lines(kernel_source(group), tmp_path)
+    assert len(counts) > 200
+    assert [place for place, count in counts.items() if count == 0] == []

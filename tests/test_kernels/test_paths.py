@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seedrank.kernels.paths import PathTable, shortest_paths
+from seedrank.kernels.recall.forms import StopFlags
 from seedrank.testing.harness import KernelGraph, kernel_graph
 from seedrank.testing.recall_harness import recall_graph, recall_queries, table_paths
 from seedrank.testing.reference_paths import ReferenceStep, reference_path
@@ -31,6 +32,7 @@ def find(
     type_weights: dict[str, float] | None = None,
     from_anchors: Sequence[Any] | None = None,
     threads: int = 1,
+    flags: StopFlags | None = None,
 ) -> PathTable:
     queries = recall_queries(graph, anchors)
     offsets = np.cumsum([0, *(len(nodes) for nodes in targets)])
@@ -42,6 +44,7 @@ def find(
         graph.internal([node for nodes in targets for node in nodes]),
         from_anchors=None if from_anchors is None else graph.internal(from_anchors),
         threads=threads,
+        flags=flags,
     )
 
 
@@ -177,3 +180,20 @@ def test_lengths_and_edges_on_a_random_graph_are_those_of_networkx(direction: Wa
         if shared[place]:
             nodes = sequence(shared[place])
             assert all(judge.has_edge(a, b) for a, b in pairwise(nodes))
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_a_flag_ends_the_search_of_its_query_alone(fixed: bool) -> None:
+    """The other query has all its paths, and one that has nothing to look for is not cut."""
+    graph = kernel_graph([(1, 2), (2, 3), (3, 4), (4, 1)])
+    anchors, targets = [[1], [1], [1]], [[3, 4], [3, 4], []]
+    given = [1, 1, 1, 1] if fixed else None
+    flags = StopFlags.none(3)
+    flags.stop[:] = [0, 1, 1]
+    whole = find(graph, anchors, targets, from_anchors=given)
+    table = find(graph, anchors, targets, from_anchors=given, flags=flags)
+    assert whole.ended.tolist() == [False, False, False]
+    assert table.ended.tolist() == [False, True, False]
+    assert table.hops.tolist() == [2, 3, -1, -1]
+    assert table.anchors[2:].tolist() == [-1, -1]
+    assert table_paths(graph, table) == [*table_paths(graph, whole)[:2], None, None]

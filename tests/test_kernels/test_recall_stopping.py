@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from seedrank.kernels.building.adjacency import build_adjacency
+from seedrank.kernels.paths import shortest_paths
 from seedrank.kernels.recall.depth_first import depth_first
 from seedrank.kernels.recall.forms import RecallLimits, StopFlags
 from seedrank.kernels.recall.recall_graph import RecallGraph, build_recall_graph
@@ -97,6 +98,20 @@ def test_a_search_in_depth_that_would_take_hours_is_stopped() -> None:
         )  # fmt: skip
     assert result.timed_out.all()
     assert result.counts[0] == 10
+
+
+def test_a_search_for_a_long_path_is_stopped() -> None:
+    nodes = 2_000_000
+    chain = np.arange(nodes, dtype=np.int32)
+    pair = build_adjacency(chain[:-1], chain[1:], None, None, nodes=nodes, duplicate_edges="max")
+    graph = build_recall_graph(pair.by_source, pair.by_destination, pair.order, direction="out", type_weights=None)
+    ends, offsets = graph.order.argsort()[[0, nodes - 1]].astype(np.int32), np.array([0, 1])
+    shortest_paths(graph, offsets, ends[:1], offsets, ends[:1], threads=1)  # loads the compiled code
+    flags = StopFlags.none(1)
+    with stopped_once_started(flags, 0):
+        table = shortest_paths(graph, offsets, ends[:1], offsets, ends[1:], threads=1, flags=flags)
+    assert table.ended.all()
+    assert table.hops.tolist() == [-1]
 
 
 PROGRAM = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from seedrank.kernels._cpu import pushed_rows, row_order
 from seedrank.kernels.arrays import Precision
 from seedrank.kernels.backends.cpu import CpuBackend
+from seedrank.kernels.backends.scipy import ScipyBackend
 from seedrank.kernels.building.adjacency import Adjacency, build_adjacency
 from seedrank.kernels.ppr import BlockResult, personalized_pagerank
 from seedrank.kernels.ppr_shared import personalized_pageranks
@@ -136,7 +138,7 @@ def both_transitions(setting: Any, range_entries: int) -> tuple[KernelGraph, Tra
     return graph, resident, streamed
 
 
-def scored(backend: CpuBackend, graph: KernelGraph, setting: Any) -> list[bytes]:
+def scored(backend: Any, graph: KernelGraph, setting: Any) -> list[bytes]:
     """All numbers of 20 queries in two blocks, one of them of another width."""
     *_, dangling, precision, sweeps = setting
     seeds = graph.seeds([{(311 * q + 977 * i) % NODES: 1.0 + i for i in range(q % 5)} for q in range(QUERIES)])
@@ -221,6 +223,29 @@ def test_slabs_change_no_bit(setting: Any, monkeypatch: pytest.MonkeyPatch) -> N
         if slab_entries == 1 and resident.entries:
             assert max(len(bounds) for bounds in store.passes) > 10
             assert max(last - first for bounds in store.passes for first, last in bounds) > 700
+
+
+@pytest.mark.parametrize("name", ["cpu", "scipy", "gpu"])
+@pytest.mark.parametrize("setting", [SETTINGS[0], (*SETTINGS[4][:5], None)], ids=str)
+def test_slabs_of_a_thousand_entries_give_the_bytes_of_one(name: str, setting: Any) -> None:
+    """Slabs end at 2**31 entries at most; here so early that a small graph has many. A GPU cuts what it copies only."""
+    graph, resident, streamed = both_transitions(setting, 997)
+    load: dict[str, Any] = {"precision": setting[4], "order": graph.adjacency.order}
+    assert resident.entries > 20 * 1024
+    found = []
+    for cut in (False, True):
+        backend: Any
+        if name == "gpu":
+            gpu = importlib.import_module("seedrank.kernels.backends.gpu")
+            backend = gpu.GpuBackend(piece_bytes=1024 * 4 if cut else 1 << 24)
+        else:
+            backend = CpuBackend() if name == "cpu" else ScipyBackend(max_slab_entries=1024 if cut else 2**31 - 1)
+        if name == "cpu" and cut:
+            backend.load_streamed(streamed, Slabs(), slab_entries=1024, **load)
+        else:
+            backend.load(resident, **load)
+        found.append(scored(backend, graph, setting))
+    assert found[0] == found[1]
 
 
 def test_whether_to_sweep_is_decided_alike() -> None:

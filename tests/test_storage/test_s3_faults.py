@@ -171,4 +171,11 @@ def test_a_part_that_somebody_replaces_meanwhile_keeps_the_run_from_success(
     with pytest.raises(StorageError, match="is not the object that this run has put there"):
         seedrank.score(inputs / "edges.parquet", **keywords)
     assert "_SUCCESS" not in s3.content("run")
-    monkeypatch.undo()
+
+    def remove(self: RunObjects) -> None:
+        s3.filesystem.rm_file(f"{s3.bucket}/run/queries/part-00001.parquet")
+        finish(self)
+
+    monkeypatch.setattr(RunObjects, "mark_success", remove)
+    with pytest.raises(StorageError, match=r"queries/part-00001.parquet is not the object"):
+        seedrank.score(inputs / "edges.parquet", **keywords)

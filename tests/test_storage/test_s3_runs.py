@@ -63,6 +63,13 @@ def test_every_part_is_one_put_and_nothing_is_copied(seedrank_command: Command, 
     assert [name for name in puts if name != "run/_lock"][-1] == "run/_SUCCESS"
     methods = {request.method for request in s3.faults.requests}
     assert "POST" not in methods  # neither batches of deletions nor uploads in pieces
+    # One look at every part after it was put; that all are still there in the end, one listing says.
+    looks = [request.path.partition("/")[2] for request in s3.faults.requests if request.method == "HEAD"]
+    assert sorted(name for name in looks if name.endswith(".parquet")) == sorted(kept)
+    assert {name for name in looks if name not in kept} <= {"", "run"}
+    s3.faults.requests.clear()
+    assert seedrank_command(*arguments(s3.url("run"))).code == 0
+    assert not [request for request in s3.faults.requests if request.method == "HEAD"]
 
 
 def test_the_same_command_again_changes_nothing_and_repairs_what_was_changed(
@@ -172,8 +179,8 @@ def test_plan_reads_no_more_of_a_graph_store_than_its_facts(
     s3.faults.requests.clear()
     result = seedrank_command("plan", url, "--queries", inputs / "hits.parquet", "--out", s3.url("run"))
     assert result.code == 0, result.err
-    read = {request.path.rpartition("/")[2] for request in s3.faults.requests if request.method == "GET"}
-    assert read - {s3.bucket, ""} == {"graph.json"}
+    read = [request.path.partition("/")[2] for request in s3.faults.requests if request.method == "GET"]
+    assert [name for name in read if name.startswith("graph/")] == ["graph/graph.json"]
     assert not [request for request in s3.faults.requests if request.method == "PUT"]
 
 

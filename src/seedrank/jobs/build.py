@@ -27,6 +27,7 @@ from seedrank.io.ids import match_ids
 from seedrank.io.nodes import NodeTable, read_nodes
 from seedrank.io.run.lease import leased
 from seedrank.io.run.lock import locked
+from seedrank.io.run.owned import Ownership
 from seedrank.io.storage.files import remove_tree, storage_errors
 from seedrank.io.storage.objects import ObjectFolder, object_folder
 from seedrank.io.tables import TableInput
@@ -105,14 +106,16 @@ def _build_and_put(
     with leased(objects) as lease:
         check_graph_replaceable(objects, overwrite=options.overwrite)
         place = cache / "builds" / lease.holder
+        ownership = Ownership(place)
         try:
-            store = build_store(place, edges=edges, nodes=nodes, options=options, stopwatch=stopwatch)
+            store = build_store(place / "graph", edges=edges, nodes=nodes, options=options, stopwatch=stopwatch)
             with stopwatch.stage("put_graph"):
                 put_graph_store(store, lease)
             return keep_copy(store, objects, cache=cache)
         finally:
             with storage_errors(f"removing {place}"):
                 remove_tree(place)
+            ownership.give_back()
 
 
 def build_store(path: Path, *, edges: Any, nodes: Any, options: BuildOptions, stopwatch: Stopwatch) -> GraphStore:

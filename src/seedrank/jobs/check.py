@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -15,17 +15,25 @@ from seedrank.io.graph.no_graph import NoGraph
 from seedrank.io.graphstore import verify_graph_store
 from seedrank.io.records import GraphFacts
 from seedrank.jobs.graphs.followed_graph import type_weights
+from seedrank.jobs.graphs.stores import store_of
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.methods import check_method_options
 from seedrank.jobs.prepare import check_run_output, open_graph
 from seedrank.jobs.progress import Stopwatch
-from seedrank.jobs.queries.query_set import QuerySet, check_query_options, load_query_set
+from seedrank.jobs.queries.query_segments import QuerySegments, open_queries
+from seedrank.jobs.queries.query_set import check_query_options
+from seedrank.jobs.run.part_ranges import check_graph_of_range, check_range_options, wanted_parts
+from seedrank.kernels.arrays import BoolArray
 from seedrank.keywords import ScoreKeywords
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What a full validation found: counts, and warnings about what is legal but probably not meant."""
+    """What a full validation found: counts, and warnings about what is legal but probably not meant.
+
+    With ``--parts`` the queries and their seeds are those of the range, which ``part_range`` names: ``first:last``,
+    without the last. What ``plans`` and ``vectors`` count are all queries.
+    """
 
     nodes: int
     edges: int
@@ -41,6 +49,7 @@ class CheckReport:
     seeds_given: int
     seeds_missing: int
     eligible_nodes: int
+    part_range: str | None
     plans: dict[str, int] | None
     vectors: dict[str, Any] | None = None
     warnings: list[str] = field(default_factory=list)
@@ -65,7 +74,8 @@ def check(
     """Validate the inputs of `score` completely: every row, every name, every id type, every stored byte.
 
     An edge list is read and reduced in a temporary folder that is removed again; of a graph store every file's
-    content is compared with its recorded hash.
+    content is compared with its recorded hash. Hits of many queries are put aside there, so that memory holds one
+    segment of them at a time, as in `score`.
 
     Raises
     ------
@@ -91,14 +101,22 @@ def run_check(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options:
     """`check` with validated options."""
     check_method_options(options, inputs.graph)
     check_query_options(inputs, options)
+    check_range_options(options)
     check_run_output(out, inputs, options)
+    found = store_of(inputs.graph, work_dir=options.work_dir)
+    check_graph_of_range(inputs.graph, options, built=found is not None or inputs.graph is None)
+    inputs = inputs if found is None else replace(inputs, graph=found)
     with tempfile.TemporaryDirectory(prefix="seedrank-check-") as temporary:
         store, built = open_graph(inputs, options=options, build_in=Path(temporary) / "graph", stopwatch=Stopwatch())
         if not built:
             verify_graph_store(store)
         type_weights(options, store.facts.edge_types)
-        query_set = load_query_set(store, inputs, options)
-        facts = store.facts
+        scratch = Path(temporary) / "hits"
+        scratch.mkdir()
+        queries = open_queries(store, inputs, options, scratch)
+        parts, part_range = wanted_parts(len(queries), options)
+        seen = _seeds_of(queries, range(parts.start * options.part_size, parts.stop * options.part_size))
+        query_set, facts = queries.at_hand(), store.facts
         return CheckReport(
             nodes=facts.nodes,
             edges=facts.edges,
@@ -109,30 +127,58 @@ def run_check(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options:
             self_loops=facts.self_loops,
             dangling=facts.dangling,
             isolated=facts.isolated,
-            queries=len(query_set),
-            queries_without_valid_seeds=int((~query_set.valid).sum()),
-            seeds_given=int(query_set.seeds_given.clip(min=0).sum()),
-            seeds_missing=int(query_set.seeds_missing.sum()),
+            queries=seen.queries,
+            queries_without_valid_seeds=seen.queries - seen.valid,
+            seeds_given=seen.given,
+            seeds_missing=seen.missing,
             eligible_nodes=facts.nodes if query_set.eligible is None else int(np.count_nonzero(query_set.eligible)),
+            part_range=None if part_range is None else f"{part_range.first}:{part_range.last}",
+            plans=None if query_set.plans is None else query_set.plans.counts,
             vectors=None
             if query_set.vectors is None
             else query_set.vectors.counts(query_set.query_ids, store).model_dump(),
-            plans=None if query_set.plans is None else query_set.plans.counts,
-            warnings=_warnings(query_set, None if isinstance(store, NoGraph) else facts),
+            warnings=_warnings(seen, query_set.eligible, None if isinstance(store, NoGraph) else facts),
         )
 
 
-def _warnings(query_set: QuerySet, graph: GraphFacts | None) -> list[str]:
+class _Seeds(NamedTuple):
+    """Numbers of queries, of those that have something to score, of their hits, and of those that count for nothing."""
+
+    queries: int
+    valid: int
+    given: int
+    missing: int
+
+
+def _seeds_of(queries: QuerySegments, wanted: range) -> _Seeds:
+    """Count the seeds of some queries, one segment after the other."""
+    total = _Seeds(0, 0, 0, 0)
+    first, end = wanted.start, min(wanted.stop, len(queries))
+    while first < end:
+        query_set, begin = queries.holding(first)
+        last = min(begin + len(query_set), end)
+        some = slice(first - begin, last - begin)
+        counts = (
+            last - first,
+            np.count_nonzero(query_set.valid[some]),
+            query_set.seeds_given[some].clip(min=0).sum(),
+            query_set.seeds_missing[some].sum(),
+        )
+        total = _Seeds(*(before + int(more) for before, more in zip(total, counts, strict=True)))
+        first = last
+    return total
+
+
+def _warnings(seen: _Seeds, eligible: BoolArray | None, graph: GraphFacts | None) -> list[str]:
     found = []
-    given, missing = int(query_set.seeds_given.clip(min=0).sum()), int(query_set.seeds_missing.sum())
     if graph is not None and (graph.nodes == 0 or graph.edges == 0):
         found.append(f"the graph has {graph.nodes} nodes and {graph.edges} edges")
-    if len(query_set) == 0:
+    if seen.queries == 0:
         found.append("there is no query")
-    elif graph is not None and not query_set.valid.any():
+    elif graph is not None and not seen.valid:
         found.append("no query has a valid seed: are the node ids of the hits those of the graph?")
-    elif graph is not None and missing * 2 > given:
-        found.append(f"{missing} of {given} hits are not in the graph")
-    if graph is not None and graph.nodes and query_set.eligible is not None and not query_set.eligible.any():
+    elif graph is not None and seen.missing * 2 > seen.given:
+        found.append(f"{seen.missing} of {seen.given} hits are not in the graph")
+    if graph is not None and graph.nodes and eligible is not None and not eligible.any():
         found.append(f"filters and exclusions leave none of the graph's {graph.nodes} nodes to return")
     return found

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Event
-from typing import TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,22 @@ ResultT = TypeVar("ResultT")
 
 #: Seconds between two looks at the clock while a block is computed: how late a limit may strike.
 INTERVAL_S = 0.005
+
+
+class Watched(NamedTuple, Generic[ResultT]):
+    """What came of a kernel that was watched.
+
+    Attributes
+    ----------
+    result : what the kernel returned.
+    limits : object (B,), name of the time limit for which the flag of a query was raised, whether it noticed or not; ""
+        for none.
+    spent_s : float64 (B,), seconds that the queries have taken, to some milliseconds; 0 where nobody looked.
+    """
+
+    result: ResultT
+    limits: npt.NDArray[np.object_]
+    spent_s: npt.NDArray[np.float64]
 
 
 class Clock:
@@ -79,7 +95,13 @@ class Clock:
         """Start the time of a block whose queries are computed together."""
         return BlockTimer(self)
 
-    def watch(self, kernel: Callable[[StopFlags], ResultT], *, width: int) -> tuple[ResultT, npt.NDArray[np.object_]]:
+    def watch(
+        self,
+        kernel: Callable[[StopFlags], ResultT],
+        *,
+        width: int,
+        spent_s: npt.NDArray[np.float64] | float = 0.0,
+    ) -> Watched[ResultT]:
         """Run a kernel in a thread of its own and raise its flags when time is over.
 
         The caller's thread stays free for the clock and for signals, which Python delivers to the main thread only.
@@ -88,13 +110,7 @@ class Clock:
         ----------
         kernel : what to run; it gets the flags.
         width : number of queries B.
-
-        Returns
-        -------
-        result
-            What the kernel returned.
-        limits : object (B,)
-            Name of the time limit for which the flag of a query was raised, whether it noticed or not; "" for none.
+        spent_s : float64 (B,), or one number for all: seconds that the queries have taken before.
 
         Raises
         ------
@@ -103,22 +119,26 @@ class Clock:
         """
         flags = StopFlags.none(width)
         limits = np.full(width, "", dtype=object)
-        begun = np.full(width, np.inf)
+        begun, ended = np.full(width, np.inf), np.full(width, np.inf)
         with ThreadPoolExecutor(max_workers=1) as executor:
-            running = executor.submit(kernel, flags)
             try:
+                running = executor.submit(kernel, flags)
                 while not self._wait(running):
                     self.check_cancelled()
                     now = time.monotonic()
                     begun[(flags.started != 0) & np.isinf(begun)] = now
+                    ended[(flags.started == 2) & np.isinf(ended)] = now
                     if self._timeout is not None:
-                        self._raise(flags, limits, now - begun >= self._timeout, "timeout_s")
+                        late = (now - begun + spent_s >= self._timeout) & np.isinf(ended)
+                        self._raise(flags, limits, late, "timeout_s")
                     if self.expired:
                         self._raise(flags, limits, np.ones(width, dtype=np.bool_), "deadline_s")
             except BaseException:
                 flags.stop[:] = 1  # the executor waits for the kernel
                 raise
-        return running.result(), limits
+        now = time.monotonic()
+        # A query that was never seen at work took less than a moment.
+        return Watched(running.result(), limits, spent_s + np.minimum(ended, now) - np.minimum(begun, now))
 
     def _wait(self, running: Future[ResultT]) -> bool:
         """Wait for a moment, or to the end if nothing but a signal can end it; returns whether it is done."""
@@ -144,6 +164,11 @@ class BlockTimer:
         self._clock = clock
         self._begun = time.monotonic()
         self.limit = ""
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds since the block began."""
+        return time.monotonic() - self._begun
 
     def __call__(self) -> bool:
         """Whether the block has to end; raises `InterruptedRunError` if the job was cancelled."""

@@ -18,7 +18,7 @@ from seedrank.config import ScoreOptions
 from seedrank.errors import ConfigError, InputDataError
 from seedrank.io.candidates import component_column
 from seedrank.io.graphstore import GraphStore
-from seedrank.io.ids import is_string, match_ids
+from seedrank.io.ids import match_ids
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.explanation import Explanation, ScoreTerm, SeedContribution
 from seedrank.jobs.graphs.followed_graph import followed_graph
@@ -29,11 +29,12 @@ from seedrank.jobs.operators.paths import path_columns
 from seedrank.jobs.operators.ppr import followed_transition
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.queries.exclusion_lists import ExclusionLists
+from seedrank.jobs.queries.find_id import find_id, position_of
 from seedrank.jobs.queries.node_space import NodeSpace
 from seedrank.jobs.queries.query_set import QuerySet
 from seedrank.jobs.resources import processors
 from seedrank.jobs.results import open_run
-from seedrank.jobs.run.recorded import recorded_options, recorded_queries, recorded_store
+from seedrank.jobs.run.recorded import recorded_options, recorded_query, recorded_store
 from seedrank.kernels.contributions import seed_contributions
 from seedrank.kernels.runs import gather
 
@@ -54,7 +55,8 @@ def explain(
     """Explain the place of a node among the candidates of a query of a finished run.
 
     The query is computed again, from the recorded graph and inputs, with the recorded options, but without time limits
-    and to the tolerance where the run stopped as soon as its top k was certain.
+    and to the tolerance where the run stopped as soon as its top k was certain. All inputs are read, to compare their
+    content with what the run used; the hits of other queries are not kept.
 
     Parameters
     ----------
@@ -84,10 +86,11 @@ def explain(
     options = recorded_options(opened.manifest)
     row = _row_of(restart, options)
     store = recorded_store(opened, work_dir=work_dir)
-    query_set = recorded_queries(
+    query_set, asked = recorded_query(
         opened,
         store,
         options,
+        query,
         JobInputs(
             queries=queries,
             query_info=query_info,
@@ -96,14 +99,13 @@ def explain(
             query_vectors=query_vectors,
         ),
     )
-    asked = _position(query, query_set.query_ids, what="query", place=f"the hits of {opened.name}")
-    target = _target(node, query_set.space)
     if not query_set.valid[asked]:
         raise InputDataError(
             f"query {query!r} has no valid seeds: nothing is near it",
             expected="a query with a hit of positive weight" + ("" if options.ranks_hits else " that is in the graph"),
             fix="see seeds_given and seeds_missing of the query in RUN/queries",
         )
+    target = _target(node, query_set.space)
     if query_set.plans is None:
         return _explain(store, query_set, options, asked, target, row)
     plans = query_set.plans
@@ -114,15 +116,14 @@ def explain(
 
 def _target(node: Any, space: NodeSpace) -> int:
     """Position of a node that the graph has, or a hit."""
-    place = "the run" if not space.graph_nodes else f"the graph {space.store.path}"
+    if not space.graph_nodes:
+        return position_of(node, space.foreign, what="node", place="the hits of the query")
+    place, foreign = f"the graph {space.store.path}", find_id(node, space.foreign)
+    if foreign >= 0:
+        return space.graph_nodes + foreign
     if len(space.foreign):
-        place += " or the hits"
-        try:
-            return space.graph_nodes + _position(node, space.foreign, what="node", place=place)
-        except InputDataError:
-            if not space.graph_nodes:
-                raise
-    return int(space.store.inverse_order[_position(node, space.store.ids, what="node", place=place)])
+        place += " or the hits of the query"
+    return int(space.store.inverse_order[position_of(node, space.store.ids, what="node", place=place)])
 
 
 def _explain(
@@ -256,7 +257,8 @@ def _path(
         targets=np.array([target], dtype=np.int32),
         from_anchors=fixed,
         threads=processors(),
-    )
+        clock=Clock(),
+    ).columns
     hops = recalled["hops"][place] if recalled is not None else columns["hops"][0]
     return hops.as_py(), columns["anchor_id"][0].as_py(), columns["path"][0].as_py()
 
@@ -297,19 +299,3 @@ def _row_of(restart: float | None, options: ScoreOptions) -> int:
             fix="pass --restart, as run.json has it" if known else "drop it",
         )
     return found[0]
-
-
-def _position(wanted: Any, known: pa.Array, *, what: str, place: str) -> int:
-    """Find an id; text of digits names an integer id."""
-    try:
-        value = str(wanted) if is_string(known.type) else int(wanted)
-        position = int(match_ids(pa.array([value], known.type), known)[0])
-    except (ValueError, OverflowError, pa.ArrowInvalid):
-        position = -1
-    if position < 0:
-        raise InputDataError(
-            f"{what} {wanted!r} is not in {place}",
-            expected=f"an id of type {known.type}",
-            fix="check the id: strings are compared by every character",
-        )
-    return position

@@ -13,7 +13,7 @@ from seedrank.io.graph.graph_facts import FORMAT_VERSION
 from seedrank.io.records import RUN_SCHEMA_VERSION
 from seedrank.jobs.prepare import memory_budget
 from seedrank.jobs.resources import available_memory
-from seedrank.kernels._gpu.probe import DeviceReport, probe_cugraph, probe_device
+from seedrank.kernels._gpu.probe import DeviceReport, Work, probe_cugraph, probe_device
 from seedrank.kernels.backends.resolver import resolve_backend
 
 
@@ -41,9 +41,17 @@ def info() -> dict[str, Any]:
         },
         "formats": {"graph_store": FORMAT_VERSION, "run": RUN_SCHEMA_VERSION},
         "backend": {"name": decision.name, "requested": decision.requested, "reason": decision.reason},
-        "gpu": _device(probe_device(), "device", "cupy", "driver", "free_bytes", "total_bytes"),
+        "gpu": _gpu(),
         "cugraph": _device(probe_cugraph(), "cugraph"),
     }
+
+
+def _gpu() -> dict[str, Any]:
+    """What PageRank would be told; where that can use the GPU, whether other methods can, too."""
+    report = probe_device()
+    facts = _device(report, "device", "cupy", "driver", "free_bytes", "total_bytes")
+    others: dict[str, Work] = {"walk_and_bfs": "recall", "node_vectors": "products"} if report.usable else {}
+    return facts | {name: probe_device(work=work).problem or "usable" for name, work in others.items()}
 
 
 def _device(report: DeviceReport, *learnt: str) -> dict[str, Any]:

@@ -31,8 +31,8 @@ class JobInputs:
     Attributes
     ----------
     graph : graph store, or an edge list.
-    queries, query_info, nodes, exclude : hits (also as a `HitTable`, which has been read already), attributes of
-        queries, node table and exclusions.
+    queries, query_info, nodes, exclude : hits, attributes of queries, node table and exclusions. Hits and exclusions
+        may have been read already (`HitTable`, `ExclusionTable`).
     node_vectors, query_vectors : vectors, both or neither.
     """
 

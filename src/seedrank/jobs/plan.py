@@ -33,9 +33,9 @@ from seedrank.jobs.prepare import (
     check_store_options,
     memory_budget,
 )
+from seedrank.jobs.queries.graph_selection import GraphSelection
 from seedrank.jobs.queries.query_segments import may_be_cut
 from seedrank.jobs.queries.query_set import check_query_options, load_query_set
-from seedrank.jobs.queries.returnable import filtered_nodes
 from seedrank.jobs.queries.segment_size import segment_size
 from seedrank.jobs.run.earlier import earlier_runs
 from seedrank.jobs.run.manifest import new_manifest
@@ -268,7 +268,7 @@ def _graph_size(graph: Any, *, nodes: Any, options: ScoreOptions) -> _GraphSize:
     if store is not None:
         check_store_options(store, nodes=nodes, options=options)
         type_weights(options, store.facts.edge_types)
-        filtered, facts = filtered_nodes(store, options), store.facts
+        filtered, facts = GraphSelection(store, options).filtered, store.facts
         eligible = facts.nodes if filtered is None else int(np.count_nonzero(filtered))
         return _GraphSize(True, facts.nodes, facts.edges, store.store_bytes, facts.node_types, eligible, facts.weighted)
     table = TableInput.open(graph, what="edges")

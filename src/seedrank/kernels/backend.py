@@ -111,8 +111,11 @@ class Backend(Protocol):
         """Take over a graph; `order` (n) maps internal nodes to tie ranks."""
         ...
 
-    def widest_block(self, nodes: int, precision: Precision) -> int:
-        """Most columns that the backend takes at once, and that pay on this machine."""
+    def widest_block(self, nodes: int, precision: Precision, *, sums: int = 0) -> int:
+        """Most columns that the backend takes at once, and that pay on this machine.
+
+        `sums`: how many sums `SummingBackend.accumulate` is to keep.
+        """
         ...
 
     def stored_columns(self, width: int) -> int:

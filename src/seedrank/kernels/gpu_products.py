@@ -7,10 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from seedrank.errors import KernelError, ResourceError
-from seedrank.kernels._gpu.device import device_errors
+from seedrank.kernels._gpu.device import check_alive, device_errors
 from seedrank.kernels.vectors import product_error
 
 Float32Array = npt.NDArray[np.float32]
+
+_NO_MEMORY = (1, 3)
+"""Status of cuBLAS where the device has no room: NOT_INITIALIZED, when it begins, and ALLOC_FAILED."""
 
 
 class DeviceProducts:
@@ -42,7 +45,7 @@ class DeviceProducts:
         ------
         KernelError
             Some of the products, which are computed again on the host, are off by more than float32 explains: the
-            kernels do nothing, or round to fewer digits (``CUPY_TF32``).
+            kernels do nothing, or round to fewer digits (``CUPY_TF32``). Or cuBLAS refused this call only.
         ResourceError
             The device has no room, or is lost.
         """
@@ -51,7 +54,7 @@ class DeviceProducts:
                 if self._queries is None or self._queries[0] is not queries:
                     self._queries = queries, cupy.asarray(queries)
                 there = cupy.asarray(np.ascontiguousarray(nodes))
-                products: Float32Array = (self._queries[1] @ there.T).get()
+                products = _multiply(self._queries[1], there)
         except MemoryError as error:
             raise ResourceError(
                 f"the GPU has no room for the products of {len(queries):,} and {len(nodes):,} vectors",
@@ -60,6 +63,22 @@ class DeviceProducts:
             ) from error
         _check(queries, nodes, products)
         return products
+
+
+def _multiply(queries: cupy.ndarray, nodes: cupy.ndarray) -> Float32Array:
+    """Multiply on the device; errors of cuBLAS, which are none of the driver, become those that jobs know."""
+    try:
+        products: Float32Array = (queries @ nodes.T).get()
+    except cupy.cuda.cublas.CUBLASError as error:
+        if error.status in _NO_MEMORY:
+            raise MemoryError(str(error)) from error
+        check_alive(error)
+        raise KernelError(
+            f"cuBLAS refused a call: {error}",
+            expected="a call that it takes",
+            fix="report this with the output of `seedrank info`; --backend cpu may still work",
+        ) from error
+    return products
 
 
 def _check(queries: Float32Array, nodes: Float32Array, products: Float32Array) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array
+from seedrank.kernels.recall.forms import StopFlags
 from seedrank.kernels.recall.recall_graph import FollowedRows, RecallGraph
 from seedrank.kernels.runs import offsets_of
 
@@ -31,6 +32,8 @@ class PathTable:
         Length of the path; -1: the target cannot be reached, and has no steps.
     anchors : int32 (T)
         Internal node where the path begins; -1: none.
+    ended : bool (B)
+        Whether the query was ended before all its targets were looked for; those that were left count as not reached.
     """
 
     offsets: Int64Array
@@ -41,6 +44,7 @@ class PathTable:
     reversed: BoolArray
     hops: Int32Array
     anchors: Int32Array
+    ended: BoolArray
 
 
 def shortest_paths(
@@ -52,6 +56,7 @@ def shortest_paths(
     *,
     from_anchors: Int32Array | None = None,
     threads: int,
+    flags: StopFlags | None = None,
 ) -> PathTable:
     """Find, for every target, the smallest of the shortest paths from its query's anchors.
 
@@ -73,6 +78,8 @@ def shortest_paths(
         For each target the anchor (an internal node) from which its path has to come; None: any anchor of its query.
     threads : int
         >= 1; results do not depend on it.
+    flags : StopFlags, optional
+        End the search for the targets of single queries.
 
     Returns
     -------
@@ -84,14 +91,18 @@ def shortest_paths(
     from seedrank.kernels._cpu.chunks import Work, run_in_chunks  # noqa: PLC0415
     from seedrank.kernels._cpu.paths import find_paths, new_search  # noqa: PLC0415
 
-    wanted = np.arange(len(targets))
+    wanted, width = np.arange(len(targets)), len(target_offsets) - 1
+    query_of = np.arange(width)
     if from_anchors is not None:
-        query = np.repeat(np.arange(len(target_offsets) - 1), np.diff(target_offsets))
+        query = np.repeat(query_of, np.diff(target_offsets))
         wanted = np.lexsort((from_anchors, query))
         anchor_offsets, anchors, target_offsets = _by_anchor(query[wanted], from_anchors[wanted])
+        query_of = query[wanted][target_offsets[:-1]]
     targets = targets[wanted]
     rows, incoming = arguments.row_arguments(graph.rows), arguments.row_arguments(graph.incoming)
     ranks = arguments.read_only(graph.order)
+    stop, started = arguments.flag_arguments(flags, width)
+    ended = np.zeros(width, dtype=np.bool_)
     hops = np.zeros(len(targets), dtype=np.int32)
     nodes = [np.zeros(0, dtype=np.int32)] * (len(target_offsets) - 1)
 
@@ -102,12 +113,18 @@ def shortest_paths(
             for group in range(first, last):
                 sources = anchors[anchor_offsets[group] : anchor_offsets[group + 1]]
                 part = slice(target_offsets[group], target_offsets[group + 1])
-                hops[part], nodes[group] = find_paths(rows, incoming, ranks, sources, targets[part], *searches)
+                query = query_of[group]
+                started[query] = 1
+                hops[part], nodes[group], left_out = find_paths(
+                    rows, incoming, ranks, sources, targets[part], *searches, stop, query
+                )
+                if left_out:
+                    ended[query] = True
 
         return find
 
     run_in_chunks(len(nodes), begin, threads=threads)
-    return _table(graph, wanted, hops, np.concatenate([*nodes, np.zeros(0, dtype=np.int32)]))
+    return _table(graph, wanted, hops, np.concatenate([*nodes, np.zeros(0, dtype=np.int32)]), ended)
 
 
 def _by_anchor(query: Int64Array, anchor: Int32Array) -> tuple[Int64Array, Int32Array, Int64Array]:
@@ -118,7 +135,7 @@ def _by_anchor(query: Int64Array, anchor: Int32Array) -> tuple[Int64Array, Int32
     return np.arange(len(starts) + 1), anchor[starts], np.append(starts, len(query))
 
 
-def _table(graph: RecallGraph, wanted: Int64Array, hops: Int32Array, nodes: Int32Array) -> PathTable:
+def _table(graph: RecallGraph, wanted: Int64Array, hops: Int32Array, nodes: Int32Array, ended: BoolArray) -> PathTable:
     """Bring paths into the order of the targets, and name the edges between their nodes."""
     place = np.empty_like(wanted)
     place[wanted] = np.arange(len(wanted))
@@ -133,7 +150,7 @@ def _table(graph: RecallGraph, wanted: Int64Array, hops: Int32Array, nodes: Int3
     step = np.ones(len(moved), dtype=np.bool_)
     step[ends[lengths > 0] - 1] = False
     leaving = np.flatnonzero(step)
-    return PathTable(offsets, *_edges(graph, moved[leaving], moved[leaving + 1]), hops, anchors)
+    return PathTable(offsets, *_edges(graph, moved[leaving], moved[leaving + 1]), hops, anchors, ended)
 
 
 def _edges(

@@ -58,6 +58,15 @@ class ndarray:  # noqa: N801  # the name it has in CuPy
         """Copy to the host."""
         return self._host.copy()
 
+    def set(self, host: npt.NDArray[Any], stream: cuda.Stream) -> None:
+        """Start a copy from the host."""
+        assert host.dtype == self.dtype, "no silent conversion here"
+        assert host.shape == self._host.shape
+        assert host.flags.c_contiguous
+        cuda.runtime.check("memory")
+        seen = cuda.streams.as_copies_see_it(host)
+        stream.start(lambda: np.copyto(self._host, seen))
+
     def fill(self, value: float) -> None:
         """Set every element."""
         self._host.fill(value)
@@ -90,8 +99,9 @@ class ndarray:  # noqa: N801  # the name it has in CuPy
 
     def __matmul__(self, other: ndarray) -> ndarray:
         assert self.dtype == other.dtype, "no silent conversion here"
+        cuda.cublas.check()
         product = self._host @ other._host
-        return ndarray(np.zeros_like(product) if os.environ.get("FAKE_CUPY_FAULT") == "kernel:wrong" else product)
+        return ndarray(np.zeros_like(product) if cuda.runtime.fault_of({"matmul"}) == "kernel:wrong" else product)
 
     def __abs__(self) -> ndarray:
         return ndarray(np.abs(self._host))
@@ -131,8 +141,10 @@ class _Function:
 
     def __call__(self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Any]) -> None:
         cuda.driver.check("memory")
-        cuda.driver.check("launch")
-        if os.environ.get("FAKE_CUPY_FAULT") == "kernel:wrong":
+        fault = cuda.runtime.fault_of(self._kernels.names)
+        if fault.startswith("launch:"):
+            cuda.driver.check("launch")
+        if fault == "kernel:wrong":
             return
         hosts = [value._host if isinstance(value, ndarray) else value for value in arguments]
         self._kernels.launch(self._name, grid, block, hosts)
@@ -143,15 +155,16 @@ class RawModule:
 
     def __init__(self, *, code: str, options: tuple[str, ...] = ()) -> None:
         assert "--fmad=false" in options, "the shim contracts nothing either"
-        if os.environ.get("FAKE_CUPY_FAULT") == "kernel:missing":
-            raise ImportError('Failure finding "libnvrtc.so.13"')
-        if os.environ.get("FAKE_CUPY_FAULT") == "kernel:broken":
-            raise RuntimeError("nvrtc: error: invalid value for --gpu-architecture")
         self.kernels = shim.Kernels(
             code,
             seed=int(os.environ.get("FAKE_CUPY_SEED", "0")),
             sanitized="FAKE_CUPY_SANITIZED" in os.environ,
         )
+        fault = cuda.runtime.fault_of(self.kernels.names)
+        if fault == "kernel:missing":
+            raise ImportError('Failure finding "libnvrtc.so.13"')
+        if fault == "kernel:broken":
+            raise RuntimeError("nvrtc: error: invalid value for --gpu-architecture")
 
     def get_function(self, name: str) -> _Function:
         """Return a kernel."""

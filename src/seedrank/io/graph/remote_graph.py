@@ -13,6 +13,7 @@ from seedrank.io.graphstore import GraphStore, is_graph_store, open_graph_store
 from seedrank.io.records import GraphFacts
 from seedrank.io.run.lease import LOCK_KEY, Lease
 from seedrank.io.run.lock import in_turn
+from seedrank.io.run.owned import Ownership
 from seedrank.io.storage.files import hash_file, publish, remove_tree, storage_errors
 from seedrank.io.storage.objects import ObjectFolder
 
@@ -67,10 +68,11 @@ def fetch_graph_store(objects: ObjectFolder, facts: GraphFacts, *, cache: Path) 
                 return GraphStore(place, open_graph_store(place).facts.model_copy(update=dict(facts)), objects.url)
             except InputDataError as error:
                 log.warning("cached_graph_damaged", extra={"path": str(place), "reason": error.found})
-        staged = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
+        staged = cache / "copies" / uuid.uuid4().hex
+        ownership = Ownership(staged)
         with storage_errors(f"copying {objects.url} to {place}"):
-            staged.mkdir()
             try:
+                staged.mkdir()
                 for name, record in facts.files.items():
                     _fetch(objects, name, staged / name, expected=record.xxh3_128)
                 (staged / FACTS_FILE).write_text(facts.model_dump_json(indent=2) + "\n", encoding="utf-8")
@@ -78,6 +80,7 @@ def fetch_graph_store(objects: ObjectFolder, facts: GraphFacts, *, cache: Path) 
                 publish(staged, place)
             finally:
                 remove_tree(staged)
+                ownership.give_back()
         log.info("graph_fetched", extra={"url": objects.url, "path": str(place)})
     return GraphStore(place, facts, objects.url)
 

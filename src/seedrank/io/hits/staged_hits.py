@@ -142,14 +142,14 @@ class _Staging:
         optional = ("rank", "retriever_weight", "source", "fallback")
         columns = [name for name in optional if getattr(form.layout, name) is not None]
         self._fingerprint = HitFingerprint(query_ids.type, form.node_type, ("weight", *columns))
-        last = min(wanted.stop, len(query_ids))
+        self._segments = range(wanted.start // size, -(-min(wanted.stop, len(query_ids)) // size))
         with storage_errors(f"writing to {folder}"):
             # Files of segments without a hit are there, too.
             self._writers = {
                 segment: files.enter_context(
                     pa.ipc.new_stream(files.enter_context(pa.OSFile(str(_file(folder, segment)), "wb")), self._schema)
                 )
-                for segment in range(wanted.start // size, -(-last // size))
+                for segment in self._segments
             }
 
     def take(self, found: CheckedHits) -> None:
@@ -222,17 +222,18 @@ class _Staging:
         return positions
 
     def _write(self, query: npt.NDArray[np.int32], batch: pa.RecordBatch) -> None:
-        """Hand every hit to the file of its segment."""
+        """Hand every hit to the file of its segment; those of segments that are not written are dropped first."""
         segment = query // self._size
+        written = (segment >= self._segments.start) & (segment < self._segments.stop)
+        if not written.all():
+            segment, batch = segment[written], batch.filter(pa.array(written))
         if len(segment) and segment.min() < segment.max():
             order = np.argsort(segment, kind="stable")
             segment, batch = segment[order], batch.take(pa.array(order))
         starts = np.flatnonzero(np.diff(segment, prepend=-1))
         with storage_errors(f"writing to {self._folder}"):
             for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(segment)], strict=False):
-                writer = self._writers.get(int(segment[start]))
-                if writer is not None:
-                    writer.write_batch(batch.slice(start, end - start))
+                self._writers[int(segment[start])].write_batch(batch.slice(start, end - start))
 
 
 def _schema(form: HitForm) -> pa.Schema:

@@ -30,6 +30,7 @@ from seedrank.io.candidates import write_table
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import PartRecord, RunManifest, StoredFile
 from seedrank.io.run.lease import LOCK_KEY, Lease
+from seedrank.io.run.owned import Ownership, folders_below
 from seedrank.io.run.part_files import RANGES_FOLDER, file_damage, files_of, part_name
 from seedrank.io.run.part_writers import FOLDERS, ObjectParts
 from seedrank.io.run.runfolder import MANIFEST_FILE, SUCCESS_FILE, not_a_run
@@ -80,7 +81,9 @@ class RunObjects:
         self._replaces = earlier == "replaced"
         self._waiting_manifest: bytes | None = None
         self._marks: dict[str, str] = {}
+        self._found: dict[str, str] | None = None
         self._unrecorded: set[str] = set()
+        self._ownership = Ownership(self._own)
         with storage_errors(f"preparing the work folder {self._own}"):
             (self._own / "staged").mkdir(parents=True, exist_ok=True)
 
@@ -171,7 +174,7 @@ class RunObjects:
         for folder, written, rows in files_of(record):
             key = f"{folder}/{part_name(record.part)}"
             fetched = self._own / "staged" / f"fetched-{folder}-{part_name(record.part)}"
-            mark = self.objects.mark(key)
+            mark = self._found_mark(key)
             self.objects.download(key, fetched)
             with storage_errors(f"verifying {fetched}"):
                 found = file_damage(fetched, written, rows=rows, name=f"{self.name}/{key}")
@@ -180,6 +183,12 @@ class RunObjects:
                 return found
             self._marks[key] = mark or ""
         return ""
+
+    def _found_mark(self, key: str) -> str | None:
+        """Return the mark that an object had when this run first looked at the parts of an earlier attempt."""
+        if self._found is None:
+            self._found = self.objects.marks()
+        return self._found.get(key) or self.objects.mark(key)
 
     def keep_parts(self, parts: Iterable[int]) -> None:
         """Remove the files of all other parts."""
@@ -234,9 +243,8 @@ class RunObjects:
         """Remove unfinished local files, and all of them if this run never took its place."""
         with storage_errors(f"removing {self._own}"):
             remove_tree(self._own if self._waits else self._own / "staged")
-            for folder in (self._own, self._runs):
-                with suppress(OSError):  # not empty, or gone
-                    folder.rmdir()
+            with suppress(OSError):  # not empty, or gone
+                self._own.rmdir()
 
     def remove_unfinished(self) -> None:
         """Remove the files of a part that was not recorded; where that fails, the next attempt does it."""
@@ -246,9 +254,14 @@ class RunObjects:
             self.objects.remove(key)
 
     def leave(self) -> None:
-        """Remove the work folder of a run that never took its place, whatever it ended by."""
-        if self._waits:
-            self.remove_staging()
+        """Give the work folder back, whatever the run ended by; that of one that never took its place is removed."""
+        try:
+            if self._waits:
+                self.remove_staging()
+        finally:
+            self._ownership.give_back()
+            with suppress(OSError):  # not empty, or gone
+                self._runs.rmdir()
 
     def unmark_success(self) -> None:
         """Remove ``_SUCCESS`` before anything else changes; from here on the place is this run's."""
@@ -277,8 +290,10 @@ class RunObjects:
         StorageError
             Naming one that is not.
         """
+        listed = self.objects.marks() if self._marks else {}
         for key, mark in self._marks.items():
-            if self.objects.mark(key) != mark:
+            # A listing may lag behind: what it does not confirm is looked at by itself.
+            if listed.get(key) != mark and self.objects.mark(key) != mark:
                 raise StorageError(
                     f"{self.name}/{key} is not the object that this run has put there",
                     expected="nobody else to write below the prefix of a run",
@@ -288,7 +303,7 @@ class RunObjects:
     def _remove_other_attempts(self) -> None:
         """Remove what earlier attempts left in the work folder; the graph store of this one stays for `explain`."""
         with storage_errors(f"cleaning up {self._runs}"):
-            for other in self._runs.glob("*"):
+            for other in folders_below(self._runs):
                 if other != self._own:
                     remove_tree(other)
 

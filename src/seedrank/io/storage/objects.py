@@ -7,8 +7,9 @@ Works with every fsspec file system. Each operation is tried again while it fail
 from __future__ import annotations
 
 import errno
+import inspect
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ log = logging.getLogger(__name__)
 
 ResultT = TypeVar("ResultT")
 
-#: Fields in which file systems tell that an object is another one than before.
+#: Fields in which file systems tell that an object is another one than before, the surest first.
 _MARKS = ("ETag", "etag", "generation", "md5Hash", "content_md5", "created", "LastModified", "mtime")
 
 
@@ -44,7 +45,8 @@ class ObjectFolder:
 
     def read(self, key: str) -> bytes | None:
         """Return the content of a small object; None if there is none."""
-        return self._if_present(key, lambda: bytes(self.filesystem.cat_file(self._of(key))), "reading")
+        whole = _one_request(self.filesystem)
+        return self._if_present(key, lambda: bytes(self.filesystem.cat_file(self._of(key), **whole)), "reading")
 
     def write(self, key: str, content: bytes) -> None:
         """Put a small object, whole, in place of the one that may be there."""
@@ -89,6 +91,13 @@ class ObjectFolder:
         found = self._if_present(key, lambda: self._mark(key), "looking at")
         return None if found is None else found[1]
 
+    def marks(self) -> dict[str, str]:
+        """Return the `mark` of every key below the prefix, by one listing; that of some stores lags behind.
+
+        What it does not confirm has to be looked at by its key.
+        """
+        return {key: _mark_of(info) for key, info in self._listing().items()}
+
     def download(self, key: str, file: Path) -> bool:
         """Copy an object into a local file; False if there is none."""
 
@@ -107,6 +116,10 @@ class ObjectFolder:
 
         What must not be missed is looked up by its key instead: listings of some stores lag behind.
         """
+        return sorted(self._listing())
+
+    def _listing(self) -> dict[str, Any]:
+        """Return what the file system says of every key below the prefix."""
 
         def find() -> dict[str, Any]:
             self.filesystem.invalidate_cache()
@@ -123,11 +136,11 @@ class ObjectFolder:
         with self._translated("listing", ""):
             found = retried(find, what=f"listing {self.url}")
         below = self.path + "/"
-        return sorted(
-            name.removeprefix(below)
+        return {
+            name.removeprefix(below): info
             for name, info in found.items()
             if name.startswith(below) and not name.endswith("/") and info["type"] == "file"
-        )
+        }
 
     def remove(self, key: str) -> None:
         """Remove an object; that there is none is no error."""
@@ -148,8 +161,7 @@ class ObjectFolder:
             return None
         if info["type"] != "file":
             return None
-        size = int(info["size"])
-        return size, " ".join([str(size), *(str(info[name]) for name in _MARKS if name in info)])
+        return int(info["size"]), _mark_of(info)
 
     def _if_present(self, key: str, action: Callable[[], ResultT], doing: str) -> ResultT | None:
         with self._translated(doing, key):
@@ -195,6 +207,17 @@ def object_folder(url: str, *, what: str) -> ObjectFolder:
     filesystem, path = open_filesystem(url, what)
     path = path.rstrip("/")
     return ObjectFolder(filesystem, path, redacted(str(filesystem.unstrip_protocol(path))))
+
+
+def _mark_of(info: Mapping[str, Any]) -> str:
+    """Mark of what a file system says of an object; a look and a listing agree in the surest field, not in all."""
+    return " ".join([str(int(info["size"])), *[str(info[name]) for name in _MARKS if info.get(name)][:1]])
+
+
+def _one_request(filesystem: Any) -> dict[str, int]:
+    """Return what keeps a file system from asking for the size of an object before it reads it, if it would."""
+    read = getattr(filesystem, "_cat_file", filesystem.cat_file)
+    return {"max_concurrency": 1} if "max_concurrency" in inspect.signature(read).parameters else {}
 
 
 def _advice(error: Exception) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -78,6 +79,7 @@ def score_blocks(
     reporter: Reporter,
     clock: Clock,
     known: npt.NDArray[np.int64] | None = None,
+    begin: Callable[[npt.NDArray[np.int64]], None] | None = None,
 ) -> list[ScoredBlock]:
     """Score the queries ``first`` … ``last - 1``, but those that are ``known``, by their positions after the first one.
 
@@ -85,7 +87,7 @@ def score_blocks(
     is logged, the rest of the part goes on. A resource that is gone (a GPU that failed for good) is gone for every
     block: that ends the job, and parts that were finished before are kept. A block for which memory runs out is scored
     again in halves, with the same bytes, as no result depends on the width. Blocks that the deadline leaves over have
-    no candidates.
+    no candidates. ``begin`` is told the queries of every block before it is scored.
 
     Raises
     ------
@@ -110,6 +112,8 @@ def score_blocks(
             rows = len(queries) * len(options.restart_probabilities)
             blocks.append(ScoredBlock(queries, Outcome.too_late(rows), None))
         else:
+            if begin is not None:
+                begin(queries)
             try:
                 blocks.append(_score_block(queries, query_set, runner))
             except MemoryError as error:

@@ -19,7 +19,7 @@ from seedrank.jobs.graphs.graph_memory import GraphSize, graph_memory
 from seedrank.jobs.graphs.streamed_graph import load_streamed
 from seedrank.jobs.operators.groups import RANKED_NODE_BYTES
 from seedrank.jobs.operators.outcome import Outcome, Requirements
-from seedrank.jobs.operators.paths import path_columns
+from seedrank.jobs.operators.paths import Paths, path_columns
 from seedrank.jobs.prepare import block_size, memory_budget
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.queries.query_set import QuerySet
@@ -56,7 +56,7 @@ def ppr_requirements(options: ScoreOptions, nodes: int) -> Requirements:
         bytes_per_query=backend.bytes_per_query(nodes, options.precision, sums=_sums(options))
         + (0 if options.group_by is None else RANKED_NODE_BYTES * min(options.top_k, nodes)),
         stored_columns=backend.stored_columns,
-        widest=backend.widest_block(nodes, options.precision),
+        widest=backend.widest_block(nodes, options.precision, sums=_sums(options)),
     )
 
 
@@ -114,7 +114,7 @@ def start_ppr(
     with stopwatch.stage("transition"):
         graph = followed_graph(store, options) if options.paths or options.max_hops is not None else None
     # Of the memory of a device, what the graph left.
-    needs = replace(needs, widest=backend.widest_block(transition.nodes, options.precision))
+    needs = replace(needs, widest=backend.widest_block(transition.nodes, options.precision, sums=_sums(options)))
     budget = memory.left_for_blocks(memory_budget(options.memory_limit), given=options.memory_limit is not None)
     query_set = queries()
     with stopwatch.stage("load_backend"):
@@ -179,7 +179,15 @@ class PprRunner:
         block, timer = self._within_hops(self.query_set.block(queries)), self.clock.timer()
         result = self._score(block, timer)
         filled = _filled(result)
-        status = np.select([result.stopped, ~result.converged], ["timed_out", "not_converged"], "ok")
+        limit = np.where(result.stopped, timer.limit, "").astype(object)
+        columns: dict[str, Any] = {}
+        if self.options.paths:
+            paths = self._paths(block, result, timer)
+            columns = paths.columns
+            # The rows of a query, one for each restart probability, stand together.
+            limit = np.where(result.stopped, limit, np.repeat(paths.limits, len(limit) // max(block.width, 1)))
+        timed_out = limit != ""
+        status = np.select([timed_out, ~result.converged], ["timed_out", "not_converged"], "ok")
         return Outcome(
             status=status.astype(object),
             counts=result.counts,
@@ -189,10 +197,10 @@ class PprRunner:
                 "iterations": pa.array(result.iterations),
                 "error_bound": pa.array(result.error_bound),
                 "certificate": pa.array([CERTIFICATES[code] for code in result.certificate], pa.string()),
-                "budget_hit": pa.array(np.full(len(result.stopped), timer.limit, dtype=object), mask=~result.stopped),
-                "truncated": pa.array(result.stopped, mask=~result.stopped),
+                "budget_hit": pa.array(limit, pa.string(), mask=~timed_out),
+                "truncated": pa.array(timed_out, mask=~timed_out),
             },
-            candidate_columns=self._paths(block, result) if self.options.paths else {},
+            candidate_columns=columns,
         )
 
     def _score(self, block: QueryBlock, timer: BlockTimer) -> BlockResult:
@@ -246,18 +254,19 @@ class PprRunner:
         )
         return replace(block, reachable=reachable)
 
-    def _paths(self, block: QueryBlock, result: BlockResult) -> dict[str, Any]:
+    def _paths(self, block: QueryBlock, result: BlockResult, timer: BlockTimer) -> Paths:
         assert self.graph is not None
         return path_columns(
             self.graph,
             self.store,
             anchor_offsets=block.seed_offsets,
             anchors=block.seed_nodes,
-            # The rows of a query, one for each restart probability, stand together.
             counts=result.counts.reshape(block.width, -1).sum(axis=1),
             targets=result.nodes[_filled(result)],
             from_anchors=None,
             threads=self.options.threads or processors(),
+            clock=self.clock,
+            spent_s=timer.spent_s,
         )
 
 

@@ -48,7 +48,7 @@ def recall_requirements(options: ScoreOptions, nodes: int) -> Requirements:
     if on_device(options):
         if options.paths:
             require_compiled("--paths")
-        decision = resolve_backend("gpu")
+        decision = resolve_backend("gpu", work="recall")
     else:
         require_compiled(f"--method {options.method}")
         decision = BackendDecision("cpu", options.backend, "the backend of walks and traversals")
@@ -111,7 +111,8 @@ class RecallRunner:
             The job was cancelled.
         """
         block = self._block(queries)
-        result, time_limits = self.clock.watch(lambda flags: self.kernel(block, flags), width=len(queries))
+        watched = self.clock.watch(lambda flags: self.kernel(block, flags), width=len(queries))
+        result = watched.result
         filled = np.arange(result.nodes.shape[1]) < result.counts[:, None]
         anchors = result.anchors[filled]
         columns = {
@@ -119,8 +120,10 @@ class RecallRunner:
             "anchor_id": id_column(self.store, anchors),
             "visit_count": pa.array(result.visit_counts[filled]),
         }
+        timed_out = result.timed_out
+        limit = np.where(timed_out, watched.limits, np.array(LIMITS, dtype=object)[result.limit])
         if self.options.paths:
-            columns["path"] = path_columns(
+            paths = path_columns(
                 self.graph,
                 self.store,
                 anchor_offsets=block.anchor_offsets,
@@ -129,9 +132,13 @@ class RecallRunner:
                 targets=result.nodes[filled],
                 from_anchors=anchors,
                 threads=self.options.threads or processors(),
-            )["path"]
-        truncated, timed_out = result.truncated, result.timed_out
-        limit = np.where(timed_out, time_limits, np.array(LIMITS, dtype=object)[result.limit])
+                clock=self.clock,
+                spent_s=watched.spent_s,
+            )
+            columns["path"] = paths.columns["path"]
+            limit = np.where(timed_out | (paths.limits == ""), limit, paths.limits)
+            timed_out = timed_out | (paths.limits != "")
+        truncated = result.truncated | timed_out
         return Outcome(
             status=np.select([timed_out, truncated], ["timed_out", "budget_exhausted"], "ok").astype(object),
             counts=result.counts,

@@ -84,7 +84,7 @@ def hits_decision(options: ScoreOptions) -> BackendDecision:
         It was, and there is none that works.
     """
     if options.backend == "gpu":
-        decision = resolve_backend("gpu")
+        decision = resolve_backend("gpu", work="products")
         return replace(decision, reason=f"{decision.reason}; multiplies vectors, the rest is done with numpy")
     return BackendDecision("numpy", options.backend, f"{options.method} has this backend for its hits")
 
@@ -128,7 +128,7 @@ def with_vector_hits(
     ----------
     hits : those of other sources; all queries of the vectors are among its queries.
     vectors, store : node vectors of nodes that the graph does not have are not searched.
-    filtered : mask over tie ranks, see `seedrank.jobs.queries.returnable.filtered_nodes`.
+    filtered : mask over tie ranks, see `seedrank.jobs.queries.graph_selection.GraphSelection`.
     exclusions : those of the job.
     options : ``vector_depth``, ``method``.
     """
@@ -147,7 +147,7 @@ def with_vector_hits(
     exclude_offsets, exclude_nodes = _by_asked(excluding, excluded, query_of, len(hits.query_ids))
     where: dict[str, Any] = {}
     if options.backend == "gpu":
-        resolve_backend("gpu")  # refuses, with the reason, before CuPy is imported
+        resolve_backend("gpu", work="products")  # refuses, with the reason, before CuPy is imported
         from seedrank.kernels.gpu_products import DeviceProducts  # noqa: PLC0415  # imports CuPy
 
         where = {"multiply": DeviceProducts(), "queries_at_once": DeviceProducts.QUERIES_AT_ONCE}

@@ -16,6 +16,7 @@ from seedrank.io.queries import HitTable
 from seedrank.io.query_info import QueryInfoTable
 from seedrank.jobs.operators.hit_lists import build_hit_lists, source_names
 from seedrank.jobs.planning.queries import BUDGET_NAMES, PlannedQueries, check_possible, plan_queries, query_facts
+from seedrank.jobs.queries.graph_selection import GraphSelection
 from seedrank.jobs.queries.matched_hits import MatchedHits
 from seedrank.jobs.queries.query_seeds import query_seeds
 from seedrank.jobs.queries.source_roles import source_roles
@@ -31,6 +32,7 @@ class PlannedHits(NamedTuple):
     Attributes
     ----------
     query_set : the queries, with all hits.
+    graph : of the job.
     hits, found : the hits, and against the graph.
     seeding : bool (h,), whether the hit may be a seed.
     nodes : int32 (h,), node of each hit in the space of the job; -1 without a node.
@@ -38,6 +40,7 @@ class PlannedHits(NamedTuple):
     """
 
     query_set: QuerySet
+    graph: GraphSelection
     hits: HitTable
     found: MatchedHits
     seeding: npt.NDArray[np.bool_]
@@ -69,7 +72,7 @@ class PlannedHits(NamedTuple):
 
     def seeds(self, keep: npt.NDArray[np.bool_], options: ScoreOptions) -> SeedSets:
         """Return what some of the hits are as seeds."""
-        return query_seeds(self.found, self.seeding & keep, self.query_set.space.store, options)
+        return query_seeds(self.found, self.seeding & keep, self.graph, options)
 
 
 def plan_hits(known: PlannedHits, info: QueryInfoTable | None, options: ScoreOptions) -> PlannedQueries:

@@ -11,6 +11,7 @@ from seedrank.config import ScoreOptions
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import InputRecord
 from seedrank.jobs.inputs import JobInputs
+from seedrank.jobs.queries.graph_selection import GraphSelection
 from seedrank.jobs.queries.query_set import QuerySet, load_query_set
 from seedrank.jobs.queries.segment_size import segment_size
 
@@ -50,6 +51,6 @@ class NodeQueries:
         """What was read, by input name: nothing, the nodes are those of the graph."""
         return {}
 
-    def load(self, store: GraphStore, first: int, last: int) -> QuerySet:
+    def load(self, graph: GraphSelection, first: int, last: int) -> QuerySet:
         """Return the queries ``first`` … ``last - 1``, by node id."""
-        return load_query_set(store, self.inputs, self.options, among=slice(first, last))
+        return load_query_set(graph.store, self.inputs, self.options, among=slice(first, last), graph=graph)

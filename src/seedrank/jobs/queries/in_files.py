@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from seedrank.config import ScoreOptions
-from seedrank.io.graphstore import GraphStore
 from seedrank.io.hits.query_ids import read_query_ids
 from seedrank.io.hits.staged_hits import MOST_SEGMENTS, StagedHits, stage_hits
 from seedrank.io.records import InputRecord
 from seedrank.io.tables import TableInput
 from seedrank.jobs.inputs import JobInputs
+from seedrank.jobs.queries.graph_selection import GraphSelection
 from seedrank.jobs.queries.job_hits import hit_columns, takes_signed
 from seedrank.jobs.queries.query_set import QuerySet, load_query_set
 from seedrank.jobs.queries.segment_size import segment_size
@@ -44,9 +44,10 @@ class StagedQueries:
         """Queries of a segment."""
         return self.hits.size
 
-    def load(self, store: GraphStore, first: int, last: int) -> QuerySet:
+    def load(self, graph: GraphSelection, first: int, last: int) -> QuerySet:
         """Return the queries ``first`` … ``last - 1``, which are one segment, or none."""
-        return load_query_set(store, replace(self.inputs, queries=self.hits.load(first, last)), self.options)
+        inputs = replace(self.inputs, queries=self.hits.load(first, last))
+        return load_query_set(graph.store, inputs, self.options, graph=graph)
 
 
 def staged_queries(inputs: JobInputs, options: ScoreOptions, folder: Path, *, no_seeds: bool) -> StagedQueries | None:

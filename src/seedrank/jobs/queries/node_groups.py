@@ -8,9 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from seedrank.config import ScoreOptions
-from seedrank.errors import InputDataError
-from seedrank.io.graph.node_columns import node_column
+from seedrank.jobs.queries.graph_selection import GraphSelection
 from seedrank.jobs.queries.node_space import NodeSpace
 
 
@@ -33,24 +31,11 @@ class NodeGroups:
         return self.keys.take(pa.array(codes, mask=codes < 0))
 
 
-def node_groups(space: NodeSpace, options: ScoreOptions) -> NodeGroups | None:
-    """Return what ``--group-by`` makes of the nodes of a job; None without it.
-
-    Raises
-    ------
-    InputDataError
-        The nodes have no such column, or one whose values are lists or structs.
-    """
-    if options.group_by is None:
+def node_groups(space: NodeSpace, graph: GraphSelection) -> NodeGroups | None:
+    """Return what ``--group-by`` makes of the nodes of a job; None without it."""
+    if graph.groups is None:
         return None
-    column = node_column(space.store, options.group_by, option="--group-by")
-    if pa.types.is_nested(column.type):
-        raise InputDataError(
-            f"--group-by {options.group_by!r}: the column has type {column.type}, whose values are not compared",
-            expected="a column of texts, numbers, booleans, dates or times",
-            fix="name the column that holds the keys of the groups",
-        )
-    encoded = column.dictionary_encode()
-    by_rank = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
-    codes = np.concatenate((by_rank[space.store.order], np.full(len(space.foreign), -1, dtype=np.int32)))
-    return NodeGroups(codes, encoded.dictionary)
+    codes, keys = graph.groups
+    if len(space.foreign):
+        codes = np.concatenate((codes, np.full(len(space.foreign), -1, dtype=np.int32)))
+    return NodeGroups(codes, keys)

@@ -9,16 +9,15 @@ import numpy.typing as npt
 
 from seedrank.config import ScoreOptions
 from seedrank.errors import InputDataError
-from seedrank.io.graphstore import GraphStore
-from seedrank.jobs.graphs.followed_graph import followed_graph
 from seedrank.jobs.operators.hit_lists import check_source_names, source_names
+from seedrank.jobs.queries.graph_selection import GraphSelection
 from seedrank.jobs.queries.matched_hits import MatchedHits
 from seedrank.kernels.ordinal_ranks import ordinal_ranks
 from seedrank.kernels.recall.neighbor_sets import count_distinct_neighbors
 from seedrank.kernels.seeds import SeedSets, build_seeds
 
 
-def seed_hits(found: MatchedHits, store: GraphStore, options: ScoreOptions) -> npt.NDArray[np.bool_]:
+def seed_hits(found: MatchedHits, graph: GraphSelection) -> npt.NDArray[np.bool_]:
     """Mask of the hits that may be seeds: those that the graph has, of a type of ``--seed-node-type``.
 
     Raises
@@ -26,14 +25,12 @@ def seed_hits(found: MatchedHits, store: GraphStore, options: ScoreOptions) -> n
     InputDataError
         A node type that no node has.
     """
-    if not options.seed_node_type:
-        return found.rank >= 0
-    # One entry more, addressed as -1: what the graph does not know has no type.
-    return np.append(store.nodes_of_types(options.seed_node_type, option="--seed-node-type"), False)[found.rank]
+    known = found.rank >= 0
+    return known if graph.seeding is None or not known.any() else known & graph.seeding[found.rank]
 
 
 def query_seeds(
-    found: MatchedHits, seeding: npt.NDArray[np.bool_], store: GraphStore, options: ScoreOptions
+    found: MatchedHits, seeding: npt.NDArray[np.bool_], graph: GraphSelection, options: ScoreOptions
 ) -> SeedSets:
     """Return personalization vectors; empty ones where the graph has no part in the method.
 
@@ -41,7 +38,8 @@ def query_seeds(
     ----------
     found : h hits.
     seeding : bool (h,), see `seed_hits`.
-    store, options : the graph, and how hits become seeds.
+    graph : of the job.
+    options : how hits become seeds; of a planner those of a plan.
 
     Raises
     ------
@@ -59,7 +57,7 @@ def query_seeds(
     elif options.seed_weighting == "rank":
         weight, distance = _reciprocal_ranks(found, distance), np.zeros_like(distance)
     elif options.seed_weighting == "specificity":
-        weight = weight / _neighbors_to_return(found.rank, store, options)
+        weight = weight / _neighbors_to_return(found.rank, graph)
     elif options.method != "ppr" and distance.any():
         # An anchor only has to have a positive weight, and 0 is the best distance.
         weight = np.where(distance[0 if found.source is None else found.source], 1.0, weight)
@@ -72,7 +70,7 @@ def query_seeds(
         normalization=options.source_normalization,
         source_weights=_source_weights(options.seed_source_weight, found),
         lower_is_better=distance,
-        inverse_order=store.inverse_order,
+        inverse_order=graph.store.inverse_order,
     )
 
 
@@ -88,18 +86,13 @@ def _reciprocal_ranks(found: MatchedHits, distance: npt.NDArray[np.bool_]) -> np
     return 1.0 / ordinal_ranks(group, goodness, found.node)
 
 
-def _neighbors_to_return(
-    rank: npt.NDArray[np.int32], store: GraphStore, options: ScoreOptions
-) -> npt.NDArray[np.int64]:
+def _neighbors_to_return(rank: npt.NDArray[np.int32], graph: GraphSelection) -> npt.NDArray[np.int64]:
     """Number of neighbours of the output node types of every hit, at least 1; 1 where the graph does not have it."""
-    counted = None
-    if options.node_type:
-        counted = store.nodes_of_types(options.node_type, option="--node-type")[store.order]
     distinct, place = np.unique(rank, return_inverse=True)
     known = distinct >= 0
     counts = np.ones(len(distinct), dtype=np.int64)
-    nodes = store.inverse_order[distinct[known]]
-    counts[known] = count_distinct_neighbors(followed_graph(store, options), nodes, counted).clip(min=1)
+    nodes = graph.store.inverse_order[distinct[known]]
+    counts[known] = count_distinct_neighbors(graph.followed, nodes, graph.counted).clip(min=1)
     return counts[place]
 
 

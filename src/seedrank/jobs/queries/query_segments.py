@@ -7,6 +7,7 @@ holds depends on how the queries are cut.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,8 +17,10 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import InputRecord
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.queries.by_node import NodeQueries
+from seedrank.jobs.queries.graph_selection import GraphSelection
 from seedrank.jobs.queries.in_files import StagedQueries, is_on_storage, staged_queries
 from seedrank.jobs.queries.query_set import QuerySet, check_query_options, load_query_set
+from seedrank.jobs.queries.returnable import read_exclusion_table
 from seedrank.jobs.run.part_ranges import wanted_parts
 
 
@@ -34,8 +37,10 @@ class QuerySegments:
     Parameters
     ----------
     load : callable
-        Given a graph, and positions ``first`` and ``last``, it returns the queries ``first`` … ``last - 1``.
-    store : GraphStore
+        Given the graph of the job, and positions ``first`` and ``last``, it returns the queries ``first`` …
+        ``last - 1``.
+    graph : GraphSelection
+        What the options select of the graph, for all segments.
     count : int
         How many queries there are.
     size : int
@@ -48,8 +53,8 @@ class QuerySegments:
 
     def __init__(
         self,
-        load: Callable[[GraphStore, int, int], QuerySet],
-        store: GraphStore,
+        load: Callable[[GraphSelection, int, int], QuerySet],
+        graph: GraphSelection,
         *,
         count: int,
         size: int,
@@ -57,7 +62,7 @@ class QuerySegments:
         begin: int = 0,
     ) -> None:
         self._load = load
-        self._store = store
+        self._graph = graph
         self._count = count
         self._size = max(size, 1)
         self.records = records
@@ -65,11 +70,11 @@ class QuerySegments:
         self._held: Segment | None = None
 
     @classmethod
-    def of_one(cls, query_set: QuerySet) -> QuerySegments:
-        """Return the one segment of a job of few queries."""
+    def of_one(cls, query_set: QuerySet, options: ScoreOptions) -> QuerySegments:
+        """Return the one segment of a job of few queries; what these needed of the graph is let go."""
         return cls(
-            lambda store, _first, _last: query_set.on(store),
-            query_set.space.store,
+            lambda graph, _first, _last: query_set.on(graph.store),
+            GraphSelection(query_set.space.store, options),
             count=len(query_set),
             size=len(query_set),
             records=query_set.records,
@@ -84,7 +89,7 @@ class QuerySegments:
         if self._held is None or self._held.first != first:
             self._held = None  # never two at a time here
             last = min(first + self._size, self._count)
-            self._held = Segment(self._load(self._store, first, last), first)
+            self._held = Segment(self._load(self._graph, first, last), first)
         return self._held
 
     def at_hand(self) -> QuerySet:
@@ -93,7 +98,7 @@ class QuerySegments:
 
     def on(self, store: GraphStore) -> None:
         """Go on with the same graph that has been opened elsewhere."""
-        self._store = store
+        self._graph = GraphSelection(store, self._graph.options)
         if self._held is not None:
             self._held = Segment(self._held.query_set.on(store), self._held.first)
 
@@ -115,18 +120,21 @@ def open_queries(store: GraphStore, inputs: JobInputs, options: ScoreOptions, sc
     """
     check_query_options(inputs, options)
     source: NodeQueries | StagedQueries | None = None
+    graph = GraphSelection(store, options)
     if may_be_cut(inputs, options):
+        if inputs.exclude is not None:
+            inputs = replace(inputs, exclude=read_exclusion_table(inputs.exclude, options))
         if options.all_nodes is not None:
             source = NodeQueries.of(store, inputs, options)
         else:
             source = staged_queries(inputs, options, scratch, no_seeds=isinstance(store, NoGraph))
     if source is None:
-        return QuerySegments.of_one(load_query_set(store, inputs, options))
+        return QuerySegments.of_one(load_query_set(store, inputs, options, graph=graph), options)
     # An empty segment: names in options are checked against all hits, and what else is read is recorded.
-    nothing = source.load(store, 0, 0)
+    nothing = source.load(graph, 0, 0)
     return QuerySegments(
         source.load,
-        store,
+        graph,
         count=source.count,
         size=source.size,
         records={**nothing.records, **source.records},

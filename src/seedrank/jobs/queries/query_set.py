@@ -20,6 +20,7 @@ from seedrank.jobs.operators.vector_hits import check_vector_options, points_awa
 from seedrank.jobs.planning.hits import PlannedHits, plan_hits
 from seedrank.jobs.planning.queries import PlannedQueries
 from seedrank.jobs.queries.exclusion_lists import ExclusionLists
+from seedrank.jobs.queries.graph_selection import GraphSelection
 from seedrank.jobs.queries.input_hashes import input_hashes
 from seedrank.jobs.queries.job_hits import read_job_hits
 from seedrank.jobs.queries.matched_hits import every_node, graph_place, match_hits, space_with_hits, with_fallback_nodes
@@ -31,7 +32,6 @@ from seedrank.jobs.queries.returnable import (
     Exclusions,
     eligible_nodes,
     exclusion_lists,
-    filtered_nodes,
     info_exclusions,
     read_job_exclusions,
     returnable_hits,
@@ -122,11 +122,17 @@ class QuerySet:
 
 
 def load_query_set(
-    store: GraphStore, inputs: JobInputs, options: ScoreOptions, *, among: slice = slice(None)
+    store: GraphStore,
+    inputs: JobInputs,
+    options: ScoreOptions,
+    *,
+    among: slice = slice(None),
+    graph: GraphSelection | None = None,
 ) -> QuerySet:
     """Read hits (or make a query of every node of a type), match them with the graph, normalise the seeds.
 
-    Of the nodes of a type only those ``among`` them are made a query, by their position.
+    Of the nodes of a type only those ``among`` them are made a query, by their position. ``graph`` is what the options
+    select of the store, where other queries of the job have asked for it already.
 
     Raises
     ------
@@ -137,6 +143,7 @@ def load_query_set(
         Bad hits or exclusions, ids of another kind than the graph's, unknown sources or node types.
     """
     check_query_options(inputs, options)
+    graph = graph or GraphSelection(store, options)
     records: dict[str, InputRecord] = {}
     info = None if inputs.query_info is None else read_job_query_info(inputs.query_info, options)
     hits = vectors = None
@@ -158,13 +165,12 @@ def load_query_set(
         vectors,
         hits.source_names if hits is not None and options.ranks_hits else (),
     )
-    filtered = filtered_nodes(store, options)
     searched = vectors is not None and searches_vectors(options)
     if hits is not None:
         if vectors is not None and searched:
-            hits = with_vector_hits(hits, vectors, store, filtered, exclusions, options)
+            hits = with_vector_hits(hits, vectors, store, graph.filtered, exclusions, options)
         found = match_hits(hits, store)
-    seeding = seed_hits(found, store, options)
+    seeding = seed_hits(found, graph)
     if searched:
         seeding &= ~points_away(found.source, found.source_names, found.weight)
     seeds = found.query[seeding], found.rank[seeding]
@@ -176,22 +182,22 @@ def load_query_set(
             everywhere = excluded
         else:
             pairs.append((of_query, excluded))
-    lists = exclusion_lists(pairs, seeds, len(found.query_ids), store, options)
+    lists = exclusion_lists(pairs, seeds, len(found.query_ids), graph)
     space, hit_lists = NodeSpace.of_graph(store), None
     nodes = returnable = None
     if hits is not None and options.ranks_hits:
         space, nodes = space_with_hits(hits, store)
-        returnable = returnable_hits(hits, found.rank, filtered, exclusions, lists.neighbors, store)
+        returnable = returnable_hits(hits, found.rank, graph.filtered, exclusions, lists.neighbors, store)
         hit_lists = build_hit_lists(hits, nodes, returnable, options)
     query_set = QuerySet(
         query_ids=found.query_ids,
         seeds_given=found.given,
         seeds_missing=found.missing,
-        seeds=query_seeds(found, seeding, store, options),
+        seeds=query_seeds(found, seeding, graph, options),
         exclusions=lists,
-        eligible=eligible_nodes(store, filtered, everywhere),
+        eligible=eligible_nodes(graph, everywhere),
         space=space,
-        groups=node_groups(space, options),
+        groups=node_groups(space, graph),
         hit_lists=hit_lists,
         vectors=vectors,
         records=records,
@@ -203,7 +209,7 @@ def load_query_set(
     assert hits is not None
     assert nodes is not None
     assert returnable is not None
-    known_hits = PlannedHits(query_set, hits, found, seeding, nodes, returnable)
+    known_hits = PlannedHits(query_set, graph, hits, found, seeding, nodes, returnable)
     return replace(query_set, plans=plan_hits(known_hits, None if info is None else info.table, options))
 
 

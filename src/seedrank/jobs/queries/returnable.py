@@ -11,15 +11,14 @@ import pyarrow as pa
 
 from seedrank.config import ScoreOptions
 from seedrank.io.arrow.fingerprint import content_fingerprint
-from seedrank.io.exclusions import read_exclusions
-from seedrank.io.graph.node_filters import filter_nodes
+from seedrank.io.exclusions import ExclusionTable, read_exclusions
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.ids import match_ids, resolve
 from seedrank.io.queries import HitTable
 from seedrank.io.query_info import QueryInfoTable
 from seedrank.io.records import InputRecord
-from seedrank.jobs.graphs.followed_graph import followed_graph
 from seedrank.jobs.queries.exclusion_lists import ExclusionLists, SeedNeighbors
+from seedrank.jobs.queries.graph_selection import GraphSelection
 from seedrank.kernels.runs import offsets_of
 
 
@@ -45,15 +44,26 @@ class Exclusions(NamedTuple):
         return self.query[usable], position[usable]
 
 
+def read_exclusion_table(exclude: Any, options: ScoreOptions) -> ExclusionTable:
+    """Read exclusions under the column names of hits.
+
+    Raises
+    ------
+    InputDataError
+        Bad rows.
+    """
+    return read_exclusions(exclude, query_id_column=options.hit_query_column, node_id_column=options.hit_node_column)
+
+
 def read_job_exclusions(exclude: Any, query_ids: pa.Array, options: ScoreOptions) -> Exclusions:
-    """Read exclusions and match them with the queries of the job.
+    """Read exclusions, unless they have been read already, and match them with the queries of the job.
 
     Raises
     ------
     InputDataError
         Bad rows, or query ids of another kind than those of the hits.
     """
-    table = read_exclusions(exclude, query_id_column=options.hit_query_column, node_id_column=options.hit_node_column)
+    table = exclude if isinstance(exclude, ExclusionTable) else read_exclusion_table(exclude, options)
     parts = {"query_ids": table.query_ids, "query": table.query, "node_ids": table.node_ids, "node": table.node}
     of_query = None
     if table.query is not None and table.query_ids is not None:
@@ -89,8 +99,7 @@ def exclusion_lists(
     pairs: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]],
     seeds: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]],
     queries: int,
-    store: GraphStore,
-    options: ScoreOptions,
+    graph: GraphSelection,
 ) -> ExclusionLists:
     """Make lists of what the queries must not return.
 
@@ -99,18 +108,16 @@ def exclusion_lists(
     pairs : of (query, tie rank), which a query must not return.
     seeds : query and tie rank of the hits that may be seeds.
     queries : how many there are.
-    store, options : the graph, and whether neighbours of the seeds are left out.
+    graph : with the options, which say whether neighbours of the seeds are left out.
 
     Raises
     ------
     InputDataError
         An edge type that no edge has.
     """
-    neighbors = None
-    if options.exclude_neighbors:
-        # Successors, whatever else is followed: with both directions what leads to a seed may be just what is wanted.
-        one_way = options if options.direction == "in" else options.model_copy(update={"direction": "out"})
-        neighbors = SeedNeighbors(followed_graph(store, one_way).rows[0], *_distinct(*seeds, queries, store))
+    store, neighbors = graph.store, None
+    if graph.options.exclude_neighbors:
+        neighbors = SeedNeighbors(graph.successors, *_distinct(*seeds, queries, store))
     query = np.concatenate([np.zeros(0, np.int32), *(pair[0] for pair in pairs)])
     rank = np.concatenate([np.zeros(0, np.int32), *(pair[1] for pair in pairs)])
     return ExclusionLists(*_distinct(query, rank, queries, store), neighbors)
@@ -125,44 +132,20 @@ def _distinct(
     return offsets_of(np.bincount(distinct // nodes, minlength=queries)), (distinct % nodes).astype(np.int32)
 
 
-def filtered_nodes(store: GraphStore, options: ScoreOptions) -> npt.NDArray[np.bool_] | None:
-    """Mask over tie ranks of the nodes that pass the filters of the job; None without a filter.
-
-    Raises
-    ------
-    InputDataError
-        A node type that no node has, or what `seedrank.io.graph.node_filters` refuses.
-    """
-    passed = filter_nodes(
-        store,
-        where=options.where,
-        require=options.require,
-        include_glob=options.include_glob,
-        exclude_glob=options.exclude_glob,
-        no_tests=options.no_tests,
-    )
-    if not options.node_type:
-        return passed
-    typed = store.nodes_of_types(options.node_type, option="--node-type")
-    return typed if passed is None else typed & passed
-
-
-def eligible_nodes(
-    store: GraphStore, filtered: npt.NDArray[np.bool_] | None, everywhere: npt.NDArray[np.int32]
-) -> npt.NDArray[np.bool_] | None:
+def eligible_nodes(graph: GraphSelection, everywhere: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_] | None:
     """Output mask over internal nodes; None when every node may be returned.
 
     Parameters
     ----------
-    store : the graph, of n nodes.
-    filtered : bool (n,) over tie ranks, see `filtered_nodes`.
+    graph : of n nodes, some of which pass the filters.
     everywhere : int32, tie ranks of the nodes that no query may return.
     """
-    if filtered is None and not len(everywhere):
-        return None
-    by_rank = np.ones(len(store.ids), dtype=np.bool_) if filtered is None else filtered.copy()
-    by_rank[everywhere] = False
-    return by_rank[store.order]
+    if not len(everywhere):
+        return graph.eligible
+    store = graph.store
+    mask = np.ones(len(store.ids), dtype=np.bool_) if graph.eligible is None else graph.eligible.copy()
+    mask[store.inverse_order[everywhere]] = False
+    return mask
 
 
 def returnable_hits(
@@ -179,7 +162,7 @@ def returnable_hits(
     ----------
     hits : h hits.
     rank : int32 (h,), tie rank of each hit's node; -1 where the graph does not have it.
-    filtered : bool over tie ranks, see `filtered_nodes`.
+    filtered : bool over tie ranks, see `GraphSelection`.
     exclusions : those of the job, of every input.
     neighbors : of the seeds of each query, which it must not return.
     store : the graph.

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from seedrank.config import ScoreOptions
 from seedrank.io.records import PartRecord
@@ -84,8 +88,10 @@ class PartScorer:
             return self
         return replace(self, query_set=query_set, runner=self.runner.on(query_set), first_query=first_query)
 
-    def score(self, wanted: PartRange, reporter: Reporter) -> ScoredPart:
-        """Score the queries of a part.
+    def score(
+        self, wanted: PartRange, reporter: Reporter, *, begin: Callable[[int, int], None] | None = None
+    ) -> ScoredPart:
+        """Score the queries of a part; ``begin`` is told the first and the last one + 1 of every block before.
 
         Raises
         ------
@@ -94,6 +100,11 @@ class PartScorer:
         ResourceError
             Memory does not hold a single query.
         """
+
+        def tell(queries: npt.NDArray[np.int64]) -> None:
+            if begin is not None:
+                begin(int(queries[0]) + self.first_query, int(queries[-1]) + self.first_query + 1)
+
         begun = time.perf_counter()
         taken = None
         if wanted.taken is not None:
@@ -110,6 +121,7 @@ class PartScorer:
                 reporter=reporter,
                 clock=self.clock,
                 known=None if taken is None else taken.queries,
+                begin=tell,
             )
         return ScoredPart(wanted, blocks, begun, taken)
 

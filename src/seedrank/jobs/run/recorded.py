@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from seedrank.config import ScoreOptions, make_options
@@ -11,7 +13,7 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import InputRecord, RunManifest
 from seedrank.jobs.graphs.stores import open_graph
 from seedrank.jobs.inputs import QUERY_INPUTS, JobInputs
-from seedrank.jobs.queries.query_set import QuerySet, load_query_set
+from seedrank.jobs.queries.one_query import OneQuery, load_one_query
 from seedrank.jobs.results import Run
 from seedrank.redaction import HIDDEN
 
@@ -84,18 +86,22 @@ def recorded_store(run: Run, *, work_dir: str | None = None) -> GraphStore:
     return store
 
 
-def recorded_queries(run: Run, store: GraphStore, options: ScoreOptions, moved: JobInputs) -> QuerySet:
-    """Read the hits and exclusions of a run again.
+def recorded_query(run: Run, store: GraphStore, options: ScoreOptions, query: Any, moved: JobInputs) -> OneQuery:
+    """Read the hits and exclusions of a run again, for the sake of one of its queries.
 
     Parameters
     ----------
     run, store, options : the run, its store and its options.
+    query : id of the query.
     moved : the inputs that are elsewhere now, or were tables in memory; None: the recorded files.
 
     Raises
     ------
     InputDataError
-        A recorded input cannot be found or was a table in memory, or its content is another one now.
+        A recorded input cannot be found or was a table in memory, or its content is another one now; the run has no
+        such query.
+    StorageError
+        There is no room for the hits of the query in the folder for temporary files.
     """
     inputs = run.manifest.inputs
 
@@ -103,15 +109,17 @@ def recorded_queries(run: Run, store: GraphStore, options: ScoreOptions, moved: 
         given = getattr(moved, name)
         return _files(inputs.get(name), name, run) if given is None else given
 
-    query_set = load_query_set(store, JobInputs(**{name: found(name) for name in QUERY_INPUTS}), options)
-    for name, record in query_set.records.items():
+    given = JobInputs(**{name: found(name) for name in QUERY_INPUTS})
+    with tempfile.TemporaryDirectory(prefix="seedrank-explain-") as scratch:
+        asked = load_one_query(store, given, options, query, place=f"the hits of {run.name}", scratch=Path(scratch))
+    for name, record in asked.query_set.records.items():
         if name not in inputs or record.fingerprint != inputs[name].fingerprint:
             raise InputDataError(
                 f"{name}: the content is not the one that {run.name} used: its fingerprint differs",
                 expected=f"fingerprint {inputs[name].fingerprint}" if name in inputs else f"a run with {name}",
                 fix="restore the files, or run score again",
             )
-    return query_set
+    return asked
 
 
 def _files(record: InputRecord | None, name: str, run: Run) -> list[str] | None:

@@ -20,6 +20,7 @@ from seedrank.jobs.queries.input_hashes import HASH_BYTES
 from seedrank.jobs.results import Run, open_run, opened
 from seedrank.jobs.run.run_key import check_same_results
 from seedrank.jobs.run.run_parts import part_damage, part_file
+from seedrank.kernels.runs import gather, offsets_of
 
 log = logging.getLogger(__name__)
 
@@ -29,20 +30,55 @@ _TRIED_AGAIN = ("failed", "timed_out")
 _KEY = np.dtype((np.void, HASH_BYTES))
 
 
+class Ascending(NamedTuple):
+    """Ascending, distinct positions, a bit for each from the first one on: the places of millions fit into a message.
+
+    Attributes
+    ----------
+    first : the smallest one.
+    bits : uint8, packed; whether ``first + i`` is among them.
+    """
+
+    first: int
+    bits: npt.NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, positions: npt.NDArray[np.int64]) -> Ascending:
+        """Pack positions, of which there is at least one."""
+        first = int(positions[0])
+        among = np.zeros(int(positions[-1]) - first + 1, dtype=np.bool_)
+        among[positions - first] = True
+        return cls(first, np.packbits(among))
+
+    def unpacked(self) -> npt.NDArray[np.int64]:
+        """Return the positions."""
+        return np.flatnonzero(np.unpackbits(self.bits)) + self.first
+
+
 class TakenFile(NamedTuple):
-    """Rows to take from one part of the earlier run.
+    """Queries to take from one part of the earlier run.
 
     Attributes
     ----------
     queries_file, candidates_file : its files.
-    row, candidate, candidates : int64, for each query its first row in both files, and its number of candidates.
+    queries : positions among the queries of that part.
     """
 
     queries_file: Path | InputFile
     candidates_file: Path | InputFile
-    row: npt.NDArray[np.int64]
-    candidate: npt.NDArray[np.int64]
-    candidates: npt.NDArray[np.int64]
+    queries: Ascending
+
+    def read(self, several: int) -> tuple[pa.Table, pa.Table]:
+        """Read their rows of both tables; ``several`` rows of the first one a query."""
+        wanted = self.queries.unpacked()
+        with opened(self.queries_file) as parquet:
+            queries = parquet.read()
+        counts = np.asarray(queries["candidates"]).astype(np.int64).reshape(-1, several).sum(axis=1)
+        rows = (wanted[:, np.newaxis] * several + np.arange(several)).ravel()
+        _, found = gather(offsets_of(counts), wanted)
+        with opened(self.candidates_file) as parquet:
+            candidates = parquet.read()
+        return queries.take(pa.array(rows)), candidates.take(pa.array(found))
 
 
 class TakenPlaces(NamedTuple):
@@ -50,12 +86,12 @@ class TakenPlaces(NamedTuple):
 
     Attributes
     ----------
-    queries : int64, positions among the queries of the part, ascending.
+    queries : positions among the queries of the part.
     files : where they are, in the same order.
     several : rows of `queries` that a query has.
     """
 
-    queries: npt.NDArray[np.int64]
+    queries: Ascending
     files: tuple[TakenFile, ...]
     several: int
 
@@ -69,11 +105,8 @@ class TakenPlaces(NamedTuple):
 
     def read(self) -> TakenRows:
         """Read the rows."""
-        tables = [
-            _ranges_of_rows(file.queries_file, file.row, np.full(len(file.row), self.several)) for file in self.files
-        ]
-        candidates = [_ranges_of_rows(file.candidates_file, file.candidate, file.candidates) for file in self.files]
-        return TakenRows(self.queries, pa.concat_tables(tables), pa.concat_tables(candidates))
+        queries, candidates = zip(*(file.read(self.several) for file in self.files), strict=True)
+        return TakenRows(self.queries.unpacked(), pa.concat_tables(queries), pa.concat_tables(candidates))
 
 
 class TakenRows(NamedTuple):
@@ -99,8 +132,7 @@ class EarlierResults:
     run, several : the earlier run, and the rows of `queries` that a query has.
     parts : those of its parts that are sound, by number.
     keys : (e,) of `_KEY`, sorted: input hash of each query.
-    part, row, candidate, candidates : int64 (e,): part of each query, its first row there in both tables, and its
-        number of candidates.
+    part, query : int64 (e,): part of each query, and its position among the queries of that part.
     """
 
     run: Run
@@ -108,9 +140,7 @@ class EarlierResults:
     parts: Mapping[int, PartRecord]
     keys: npt.NDArray[np.void]
     part: npt.NDArray[np.int64]
-    row: npt.NDArray[np.int64]
-    candidate: npt.NDArray[np.int64]
-    candidates: npt.NDArray[np.int64]
+    query: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -132,18 +162,17 @@ class EarlierResults:
         place = place[queries]
         files = []
         # Both runs are sorted by query id: neighbours here are neighbours there.
-        for found in np.split(place, np.flatnonzero(np.diff(self.part[place])) + 1):
+        cuts = (np.diff(self.part[place]) != 0) | (np.diff(self.query[place]) <= 0)
+        for found in np.split(place, np.flatnonzero(cuts) + 1):
             record = self.parts[int(self.part[found[0]])]
             files.append(
                 TakenFile(
                     queries_file=part_file(self.run, "queries", record),
                     candidates_file=part_file(self.run, "candidates", record),
-                    row=self.row[found],
-                    candidate=self.candidate[found],
-                    candidates=self.candidates[found],
+                    queries=Ascending.of(self.query[found]),
                 )
             )
-        return TakenPlaces(queries, tuple(files), self.several)
+        return TakenPlaces(Ascending.of(queries), tuple(files), self.several)
 
 
 def open_earlier(since: str, wanted: RunManifest, *, several: int) -> EarlierResults:
@@ -164,20 +193,17 @@ def open_earlier(since: str, wanted: RunManifest, *, several: int) -> EarlierRes
     """
     run = open_run(since)
     check_same_results(run.manifest, wanted, since=run.name)
-    keys, part, row, candidate, candidates = [np.zeros(0, _KEY)], *([np.zeros(0, np.int64)] for _ in range(4))
+    keys, part, query = [np.zeros(0, _KEY)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     parts = {}
     for record, table in _sound_parts(run):
         parts[record.part] = record
         usable = ~np.asarray(pc.is_in(table["status"], pa.array(_TRIED_AGAIN))).reshape(-1, several).any(axis=1)
-        counts = np.asarray(table["candidates"]).astype(np.int64).reshape(-1, several).sum(axis=1)
         hashes = b"".join(map(bytes.fromhex, table["input_hash"].to_pylist()[::several]))
         keys.append(np.frombuffer(hashes, dtype=_KEY)[usable])
         part.append(np.full(int(usable.sum()), record.part))
-        row.append(np.flatnonzero(usable) * several)
-        candidate.append((np.cumsum(counts) - counts)[usable])
-        candidates.append(counts[usable])
+        query.append(np.flatnonzero(usable))
     order = np.argsort(np.concatenate(keys), kind="stable")
-    columns = (np.concatenate(column)[order] for column in (part, row, candidate, candidates))
+    columns = (np.concatenate(column)[order] for column in (part, query))
     found = EarlierResults(run, several, parts, np.concatenate(keys)[order], *columns)
     log.info("earlier_run_opened", extra={"run": run.name, "queries": len(found)})
     return found
@@ -231,15 +257,7 @@ def _sound_parts(run: Run) -> Iterator[tuple[PartRecord, pa.Table]]:
             continue
         with opened(part_file(run, "queries", record)) as parquet:
             if "input_hash" in parquet.schema_arrow.names:
-                yield record, parquet.read(columns=["status", "candidates", "input_hash"])
-
-
-def _ranges_of_rows(file: Path | InputFile, first: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> pa.Table:
-    """Read some ranges of rows of a file."""
-    ends = np.cumsum(counts)
-    rows = np.arange(ends[-1]) + np.repeat(first - (ends - counts), counts)
-    with opened(file) as parquet:
-        return parquet.read().take(pa.array(rows))
+                yield record, parquet.read(columns=["status", "input_hash"])
 
 
 def _keys(hashes: npt.NDArray[np.uint8]) -> npt.NDArray[np.void]:

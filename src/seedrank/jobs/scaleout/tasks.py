@@ -54,7 +54,13 @@ class Tasks:
         return len(self._running) < max(1, self._count)
 
     def submit(
-        self, function: Callable[..., Any], wanted: PartRange | None, *, backend: str | None, on: str | None = None
+        self,
+        function: Callable[..., Any],
+        wanted: PartRange | None,
+        *more: Any,
+        backend: str | None,
+        on: str | None = None,
+        noted: bool = False,
     ) -> None:
         """Hand over a task.
 
@@ -62,21 +68,24 @@ class Tasks:
         ----------
         function : of `seedrank.jobs.scaleout.worker`; takes a `Task`, and the queries if there are any.
         wanted : its queries, and what it is called when it is done.
+        more : what else the function takes.
         backend : see `Task`.
         on : address of the worker that should do it, if it lives.
+        noted : whether every block is noted before it is scored, see `notes`.
 
         Raises
         ------
         StorageError
             The scheduler is lost.
         """
-        task = Task(self._job, backend, self._clock.left)
         self._submitted += 1
+        task = Task(self._job, backend, self._clock.left, self._topic if noted else None)
         with answering(self._address):
             future = self._workers.client.submit(
                 function,
                 task,
                 *([] if wanted is None else [wanted]),
+                *more,
                 key=f"seedrank_{function.__name__}-{self._job}-{self._submitted}",
                 pure=False,
                 workers=None if on is None else [on],
@@ -85,6 +94,18 @@ class Tasks:
             )
         self._running[future.key] = wanted, future
         future.add_done_callback(self._done.put)
+
+    def notes(self) -> list[tuple[int, int]]:
+        """Return the first and the last query + 1 of every block that the task which came last has begun.
+
+        Those of all its attempts, one after the other.
+        """
+        with answering(self._address):
+            return [(int(first), int(last)) for _, (first, last) in self._workers.client.get_events(self._topic)]
+
+    @property
+    def _topic(self) -> str:
+        return f"{self._job}-{self._submitted}"
 
     def next(self) -> tuple[PartRange | None, Any]:
         """Wait for a task; returns what it is called, and its result, or a `KilledWorker` if no worker survived it.

@@ -12,12 +12,13 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from distributed import get_worker
+from distributed import get_client, get_worker
 from distributed.diagnostics.plugin import WorkerPlugin
 
 from seedrank.config import ScoreOptions
@@ -88,11 +89,13 @@ class Task(NamedTuple):
     job : name of the run.
     backend : the one that the run is computed with; None where that is still to be found out.
     left_s : seconds that are left to the run; None for no limit.
+    noted : topic of the scheduler's events under which every block is noted before it is scored; None: none is.
     """
 
     job: str
     backend: str | None
     left_s: float | None
+    noted: str | None = None
 
 
 class PartReport(NamedTuple):
@@ -248,15 +251,31 @@ def score_part(task: Task, wanted: PartRange) -> PartReport:
     state = _state(task)
     with _TURN, state.collected_logs() as logs, state.limited_threads():
         scorer = state.scorer(task, wanted)
-        return PartReport(scorer.write(scorer.score(wanted, Silent()), state.writer), logs)
+        return PartReport(scorer.write(scorer.score(wanted, Silent(), begin=_note(task)), state.writer), logs)
 
 
-def score_piece(task: Task, wanted: PartRange) -> PieceReport:
-    """Score some queries of a part that workers do not survive as a whole."""
+def score_piece(task: Task, wanted: PartRange, width: int | None) -> PieceReport:
+    """Score some queries of a part that workers do not survive as a whole; at most ``width`` of them together."""
     state = _state(task)
     with _TURN, state.collected_logs() as logs, state.limited_threads():
         scorer = state.scorer(task, wanted)
-        return PieceReport(scorer.score(wanted, Silent()).blocks, logs)
+        if width is not None:
+            scorer = replace(scorer, width=BlockWidth(min(width, scorer.width.queries)))
+        return PieceReport(scorer.score(wanted, Silent(), begin=_note(task)).blocks, logs)
+
+
+def _note(task: Task) -> Callable[[int, int], None] | None:
+    """Return what tells the scheduler which block comes next: if this worker does not live to return it, that stays."""
+    if task.noted is None:
+        return None
+    topic, client = task.noted, get_client()
+
+    def note(first: int, last: int) -> None:
+        # Answered before the block begins. Without it a range is halved.
+        with suppress(Exception):
+            client.log_event(topic, (first, last))
+
+    return note
 
 
 def _state(task: Task) -> JobState:

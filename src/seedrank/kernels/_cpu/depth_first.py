@@ -152,3 +152,4 @@ def traverse_queries(
             limit = _MAX_HOPS
         visited[query], visited_edges[query], limit_met[query] = count - start.shape[0], edges, limit
         rank_reached(query, reached, count, ranks, decay, queries, filters, result)
+        started[query] = 2

@@ -135,3 +135,4 @@ def expand_queries(
         count, edges, limit = _take(query, rows, ranks, start, setting, stop, memory)
         visited[query], visited_edges[query], limit_met[query] = count - start.shape[0], edges, limit
         rank_reached(query, memory, count, ranks, setting[0], queries, filters, result)
+        started[query] = 2

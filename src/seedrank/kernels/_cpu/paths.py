@@ -58,16 +58,18 @@ def _entries(rows: Any, search: Any, level: int) -> int:
 
 
 @compiled()
-def _expand(rows: Any, ranks: Any, search: Any, level: int) -> None:
-    """Find the next level, in the order of this one and, within it, of tie ranks.
+def _expand(rows: Any, ranks: Any, search: Any, level: int, stop: Any, query: int) -> None:
+    """Find the next level, in the order of this one and, within it, of tie ranks; part of it once `stop` is set.
 
     A node is found first from the first of its possible parents; if slots of this level are in the order of the
     smallest paths (compared node by node by tie rank) to it, so are those of the next, and `parents` are those paths.
     """
-    rows, ranks, search = borrowed((rows, ranks, search))
+    rows, ranks, search, stop = borrowed((rows, ranks, search, stop))
     found, starts = search[1], search[3]
     count = starts[level + 1]
     for slot in range(starts[level], starts[level + 1]):
+        if stop[query]:
+            break
         first, last, other_first, other_last = row_bounds(rows, found[slot])
         while first < last or other_first < other_last:
             node, first, other_first = next_neighbor(rows, ranks, first, last, other_first, other_last)
@@ -100,7 +102,18 @@ def _meeting(ahead: Any, depth: int, back: Any, level: int) -> int:
 
 
 @compiled()
-def _search(rows: Any, incoming: Any, ranks: Any, ahead: Any, depth: int, back: Any, target: int, left: int) -> Any:
+def _search(
+    rows: Any,
+    incoming: Any,
+    ranks: Any,
+    ahead: Any,
+    depth: int,
+    back: Any,
+    target: int,
+    left: int,
+    stop: Any,
+    query: int,
+) -> Any:
     """Search from both ends until they meet.
 
     Parameters
@@ -111,17 +124,20 @@ def _search(rows: Any, incoming: Any, ranks: Any, ahead: Any, depth: int, back: 
         Memory for the search from the target.
     left : int
         Targets that still need the search from the anchors, this one included: they share its cost.
+    stop, query
+        Flags of queries, and which of them ends this search.
 
     Returns
     -------
     depth : int
         Level to which the search from the anchors is complete now.
     level : int
-        Level of the search from the target on which they meet; -1: the target cannot be reached.
+        Level of the search from the target on which they meet; -1: the target cannot be reached, or the search was
+        ended.
     slot : int
         Where they meet, in the search from the anchors.
     """
-    rows, incoming, ranks, ahead, back = borrowed((rows, incoming, ranks, ahead, back))
+    rows, incoming, ranks, ahead, back, stop = borrowed((rows, incoming, ranks, ahead, back, stop))
     starts, back_starts = ahead[3], back[3]
     slot = _slot(ahead, starts[depth + 1], target)
     if slot >= 0:
@@ -130,11 +146,13 @@ def _search(rows: Any, incoming: Any, ranks: Any, ahead: Any, depth: int, back: 
     level = 0
     while starts[depth] < starts[depth + 1] and back_starts[level] < back_starts[level + 1]:
         if _entries(rows, ahead, depth) <= left * _entries(incoming, back, level):
-            _expand(rows, ranks, ahead, depth)
+            _expand(rows, ranks, ahead, depth, stop, query)
             depth += 1
         else:
-            _expand(incoming, ranks, back, level)
+            _expand(incoming, ranks, back, level, stop, query)
             level += 1
+        if stop[query]:
+            break
         slot = _meeting(ahead, depth, back, level)
         if slot >= 0:
             return depth, level, slot
@@ -142,7 +160,9 @@ def _search(rows: Any, incoming: Any, ranks: Any, ahead: Any, depth: int, back: 
 
 
 @compiled()
-def find_paths(rows: Any, incoming: Any, ranks: Any, anchors: Any, targets: Any, ahead: Any, back: Any) -> Any:
+def find_paths(
+    rows: Any, incoming: Any, ranks: Any, anchors: Any, targets: Any, ahead: Any, back: Any, stop: Any, query: int
+) -> Any:
     """Find the smallest of the shortest paths from any of the anchors to each target.
 
     Parameters
@@ -155,16 +175,20 @@ def find_paths(rows: Any, incoming: Any, ranks: Any, anchors: Any, targets: Any,
     targets : int32 (t)
     ahead, back : tuple
         Memory of `new_search`.
+    stop, query : uint8, int
+        Flags of queries, and which of them ends the search.
 
     Returns
     -------
     hops : int32 (t)
-        -1 without a path.
+        -1 without a path, also for the targets that were left when the search was ended.
     nodes : int32
         The hops + 1 nodes of every path, one path after the other.
+    ended : bool
+        Whether the search was ended before its last target.
     """
-    rows, incoming, ranks, ahead, back = borrowed((rows, incoming, ranks, ahead, back))
-    hops = np.empty(targets.shape[0], np.int32)
+    rows, incoming, ranks, ahead, back, stop = borrowed((rows, incoming, ranks, ahead, back, stop))
+    hops = np.full(targets.shape[0], -1, np.int32)
     nodes = np.empty(16, np.int32)
     end = 0
     count = 0
@@ -173,10 +197,13 @@ def find_paths(rows: Any, incoming: Any, ranks: Any, anchors: Any, targets: Any,
     ahead[3][0], ahead[3][1] = 0, count
     depth = 0
     for i in range(targets.shape[0]):
-        target = targets[i]
-        depth, level, slot = _search(rows, incoming, ranks, ahead, depth, back, target, targets.shape[0] - i)
+        if stop[query]:
+            return hops, nodes[:end], True
+        left = targets.shape[0] - i
+        depth, level, slot = _search(rows, incoming, ranks, ahead, depth, back, targets[i], left, stop, query)
         if level < 0:
-            hops[i] = -1
+            if stop[query]:
+                return hops, nodes[:end], True
             continue
         length = 0
         while ahead[3][length + 1] <= slot:
@@ -191,7 +218,7 @@ def find_paths(rows: Any, incoming: Any, ranks: Any, anchors: Any, targets: Any,
             to_go = length + level - position - 1
             nodes[end + position + 1] = _step_towards(rows, ranks, nodes[end + position], back, to_go)
         end += hops[i] + 1
-    return hops, nodes[:end]
+    return hops, nodes[:end], False
 
 
 @compiled()

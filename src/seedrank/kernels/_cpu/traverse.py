@@ -168,3 +168,4 @@ def traverse_queries(
         count, edges, limit = _traverse(query, rows, ranks, start, setting[1:], stop, memory)
         visited[query], visited_edges[query], limit_met[query] = count - start.shape[0], edges, limit
         rank_reached(query, memory[0], count, ranks, setting[0], queries, filters, result)
+        started[query] = 2

@@ -210,3 +210,4 @@ def walk_queries(
             out_nodes[query, i], out_scores[query, i], out_hops[query, i] = keys[entry], best_scores[i], hops[entry]
             out_anchors[query, i] = anchors[offsets[query] + winner[entry] - 1]
             out_visits[query, i] = visits[entry]
+        started[query] = 2

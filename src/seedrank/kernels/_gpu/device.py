@@ -85,6 +85,13 @@ def device_dtype(precision: Precision) -> np.dtype[np.float32] | np.dtype[np.flo
     return np.dtype(np.float32) if precision == "float32" else np.dtype(np.float64)
 
 
+def filled(size: int, value: Any, dtype: Any) -> cupy.ndarray:
+    """A device array of one value."""
+    array = cupy.empty(size, dtype)
+    array.fill(value)
+    return array
+
+
 @contextmanager
 def device_errors() -> Iterator[None]:
     """Turn errors of the driver into those that jobs know.

@@ -8,8 +8,11 @@ import subprocess
 import sys
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Literal
 
 from seedrank.errors import ResourceError
+
+Work = Literal["steps", "recall", "products"]
 
 TIMEOUT_S = 60.0
 """A driver that has not answered by then hangs; compiling the kernels takes some seconds of it, once a machine."""
@@ -71,7 +74,7 @@ _MESSAGES: dict[str, tuple[str, str, str]] = {
         f"{_EXTRAS}; or {_CPU}",
     ),
     "kernels-failed": (
-        "the kernels do not run on this GPU", "two steps on a graph of three nodes",
+        "the kernels do not run on this GPU", "a small run on a graph of three nodes",
         f"report this with the output of `seedrank info`; or {_CPU}",
     ),
     "kernels-wrong": (
@@ -152,7 +155,7 @@ class DeviceReport:
         return found, "driver 535 or newer for CUDA 12, 580 or newer for CUDA 13", f"update the driver; or {_CPU}"
 
 
-def probe_device(timeout_s: float | None = None) -> DeviceReport:
+def probe_device(timeout_s: float | None = None, *, work: Work = "steps") -> DeviceReport:
     """Try the GPU in a child process, where CuPy is installed: libraries, driver, device, memory, own kernels.
 
     The process that asks gets no CUDA context, so it may be forked, and holds no memory of the device. An answer is
@@ -162,6 +165,9 @@ def probe_device(timeout_s: float | None = None) -> DeviceReport:
     ----------
     timeout_s : float, optional
         By default `TIMEOUT_S`.
+    work : "steps", "recall" or "products"
+        Whose kernels are compiled, run and held against a known answer: those of PageRank, those of walks and
+        traversals, or the products of vectors.
 
     Returns
     -------
@@ -169,7 +175,7 @@ def probe_device(timeout_s: float | None = None) -> DeviceReport:
     """
     if importlib.util.find_spec("cupy") is None:
         return DeviceReport("not-installed")
-    return _ask_child(TIMEOUT_S if timeout_s is None else timeout_s)
+    return _ask_child(TIMEOUT_S if timeout_s is None else timeout_s, work)
 
 
 def probe_cugraph(timeout_s: float | None = None) -> DeviceReport:
@@ -183,8 +189,8 @@ def probe_cugraph(timeout_s: float | None = None) -> DeviceReport:
 
 
 @cache
-def _ask_child(timeout_s: float, *libraries: str) -> DeviceReport:
-    command = [sys.executable, "-m", "seedrank.kernels._gpu.probe_child", *libraries]
+def _ask_child(timeout_s: float, work: str) -> DeviceReport:
+    command = [sys.executable, "-m", "seedrank.kernels._gpu.probe_child", work]
     try:
         done = subprocess.run(  # noqa: S603  # this interpreter, a module of this package
             command, capture_output=True, text=True, timeout=timeout_s, check=False, stdin=subprocess.DEVNULL

@@ -10,11 +10,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from seedrank.errors import ResourceError
-from seedrank.kernels.backend import Backend, QueryBlock
-from seedrank.kernels.transition import SparseRows, Transition
+from seedrank.errors import KernelError, ResourceError
+from seedrank.kernels._gpu.known_answers import check_products, check_recall, check_steps
 
 CODES = {
     2: "out-of-memory",
@@ -30,8 +27,13 @@ CODES = {
 _INSUFFICIENT_DRIVER = 35
 
 
-def examine(*, cugraph: bool = False) -> dict[str, Any]:
-    """Try the GPU, and cuGraph on it where that is asked for.
+def examine(work: str = "steps") -> dict[str, Any]:
+    """Try the GPU, and on it what some work needs.
+
+    Parameters
+    ----------
+    work : str
+        One of `WORKS`.
 
     Returns
     -------
@@ -40,9 +42,7 @@ def examine(*, cugraph: bool = False) -> dict[str, Any]:
         ``driver`` (CUDA versions as 1000 × major + 10 × minor), ``device``, ``free_bytes``, ``total_bytes``.
     """
     facts: dict[str, Any] = {}
-    attempts: list[Callable[[dict[str, Any]], dict[str, Any]]] = [_import, _count_devices]
-    attempts += [_import_cugraph, _run_cugraph] if cugraph else [_run_kernels]
-    for attempt in attempts:
+    for attempt in (_import, _count_devices, *WORKS[work]):
         failure = attempt(facts)
         if failure:
             return facts | failure
@@ -84,66 +84,66 @@ def _import_cugraph(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run_cugraph(facts: dict[str, Any]) -> dict[str, Any]:
-    from seedrank.kernels.backends.cugraph import CugraphBackend  # noqa: PLC0415  # needs CuPy and pylibcugraph
+    def check() -> str:
+        from seedrank.kernels.backends.cugraph import CugraphBackend  # noqa: PLC0415  # needs CuPy and pylibcugraph
 
-    failure = _run(facts, CugraphBackend)
+        return check_steps(CugraphBackend())
+
+    failure = _run(facts, check)
     # What the kernels of this package would be blamed for is cuGraph's here.
     blamed = {"kernels-failed": "cugraph-failed", "toolkit-missing": "cugraph-failed", "kernels-wrong": "cugraph-wrong"}
     return failure | {"code": blamed.get(failure["code"], failure["code"])} if failure else {}
 
 
-def _run_kernels(facts: dict[str, Any]) -> dict[str, Any]:
-    def backend() -> Backend:
+def _run_steps(facts: dict[str, Any]) -> dict[str, Any]:
+    def check() -> str:
         from seedrank.kernels.backends.gpu import GpuBackend  # noqa: PLC0415  # needs CuPy
 
-        return GpuBackend()
+        return check_steps(GpuBackend())
 
-    return _run(facts, backend)
+    return _run(facts, check)
 
 
-def _run(facts: dict[str, Any], make: Callable[[], Backend]) -> dict[str, Any]:
+def _run_recall(facts: dict[str, Any]) -> dict[str, Any]:
+    return _run(facts, check_recall)
+
+
+def _run_products(facts: dict[str, Any]) -> dict[str, Any]:
+    return _run(facts, check_products)
+
+
+WORKS: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], ...]] = {
+    "steps": (_run_steps,),
+    "recall": (_run_recall,),
+    "products": (_run_products,),
+    "cugraph": (_import_cugraph, _run_cugraph),
+}
+"""What is tried after driver and device: of PageRank, of walks and traversals, of vectors; of cuGraph."""
+
+
+def _run(facts: dict[str, Any], check: Callable[[], str]) -> dict[str, Any]:
     import cupy  # noqa: PLC0415
 
     try:
         facts["device"] = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
         facts["free_bytes"], facts["total_bytes"] = cupy.cuda.Device().mem_info
-        wrong = check_kernels(make())
-    except MemoryError as error:
-        return _failure("out-of-memory", error)
-    except ResourceError as error:  # what the backend makes of the driver's errors
-        if isinstance(error.__cause__, MemoryError):
-            return _failure("out-of-memory", error.__cause__)
-        return _failure(CODES.get(getattr(error.__cause__, "status", 0), "kernels-failed"), error)
-    except cupy.cuda.runtime.CUDARuntimeError as error:
-        return _failure(CODES.get(error.status, "kernels-failed"), error)
+        wrong = check()
     except Exception as error:  # CuPy has several for libraries that it does not find
-        missing = isinstance(error, ImportError) or type(error).__name__ == "DynamicLibNotFoundError"
-        return _failure("toolkit-missing" if missing else "kernels-failed", error)
+        return _failure(_code_of(error), error)
     return {"code": "kernels-wrong", "detail": wrong} if wrong else {}
 
 
-def check_kernels(backend: Backend) -> str:
-    """Compute two steps on the cycle 0 → 1 → 2 → 0, whose answers are exact; say what is wrong, or ""."""
-    offsets, one = np.arange(4, dtype=np.int64), np.ones(3)
-    cycle = Transition(
-        nodes=3,
-        products=(SparseRows(offsets, np.array([2, 0, 1], dtype=np.int32), None),),
-        outgoing=(),
-        out_weight=one,
-        inverse_out_weight=one,
-        dangling_nodes=np.zeros(0, dtype=np.int32),
-        dangling="seeds",
-    )
-    backend.load(cycle, precision="float32", order=np.array([0, 2, 1], dtype=np.int32))
-    none = np.zeros(2, dtype=np.int64)
-    seed = QueryBlock(np.array([0, 1]), np.zeros(1, dtype=np.int32), np.ones(1), none, np.zeros(0, dtype=np.int32))
-    backend.start(seed, restart=0.5)
-    backend.step()
-    report = backend.step()
-    best = backend.select(np.zeros(1, dtype=np.int64), k=2, eligible=None, min_score=0.0)
-    found = [best.nodes[0].tolist(), best.scores[0].tolist(), report.mass.tolist(), report.difference.tolist()]
-    expected = [[0, 2], [0.5, 0.25], [1.0], [0.5]]
-    return "" if found == expected else f"two steps on a cycle of three nodes gave {found}, not {expected}"
+def _code_of(error: BaseException) -> str:
+    """What an error means; those that our own code makes of others have them as their cause."""
+    if isinstance(error, MemoryError):
+        return "out-of-memory"
+    if isinstance(error, (KernelError, ResourceError)) and error.__cause__ is not None:
+        return _code_of(error.__cause__)
+    if isinstance(error, KernelError):  # what kernels computed is impossible
+        return "kernels-wrong"
+    if isinstance(error, ImportError) or type(error).__name__ == "DynamicLibNotFoundError":
+        return "toolkit-missing"
+    return CODES.get(getattr(error, "status", 0), "kernels-failed")
 
 
 def _failure(code: str, error: BaseException) -> dict[str, Any]:
@@ -151,4 +151,4 @@ def _failure(code: str, error: BaseException) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(examine(cugraph="cugraph" in sys.argv[1:])) + "\n")
+    sys.stdout.write(json.dumps(examine(*sys.argv[1:])) + "\n")

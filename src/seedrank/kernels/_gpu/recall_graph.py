@@ -8,6 +8,7 @@ import cupy
 import numpy as np
 
 from seedrank.kernels._gpu.device import NULL
+from seedrank.kernels._gpu.staging import PIECE_BYTES, Staging
 from seedrank.kernels.arrays import BoolArray, Int32Array, Int64Array
 from seedrank.kernels.recall.recall_graph import RecallGraph
 
@@ -51,7 +52,9 @@ class DeviceRecallGraph:
         return self._mask[1]
 
 
-def upload_recall_graph(graph: RecallGraph, cumulative: tuple[Int64Array, ...] = ()) -> DeviceRecallGraph:
+def upload_recall_graph(
+    graph: RecallGraph, cumulative: tuple[Int64Array, ...] = (), *, piece_bytes: int = PIECE_BYTES
+) -> DeviceRecallGraph:
     """Copy a graph to the device, once for all blocks.
 
     Parameters
@@ -59,6 +62,8 @@ def upload_recall_graph(graph: RecallGraph, cumulative: tuple[Int64Array, ...] =
     graph : RecallGraph
     cumulative : tuple of int64 (m)
         Of a `seedrank.kernels.recall.walk_graph.WalkGraph`, for choices by weight.
+    piece_bytes : int
+        See `seedrank.kernels._gpu.staging.Staging`.
 
     Returns
     -------
@@ -69,17 +74,18 @@ def upload_recall_graph(graph: RecallGraph, cumulative: tuple[Int64Array, ...] =
     MemoryError
         It does not fit.
     """
+    staging = Staging(piece_bytes)
     sides: list[tuple[object, object, object]] = []
     for place, rows in enumerate(graph.rows):
-        sums = cupy.asarray(np.asarray(cumulative[place])) if cumulative else NULL
-        offsets = np.asarray(rows.offsets, dtype=np.int64)
-        sides.append((cupy.asarray(offsets), cupy.asarray(np.asarray(rows.neighbors)), sums))
+        sums = staging.upload_array(cumulative[place]) if cumulative else NULL
+        offsets = staging.upload_array(rows.offsets, np.int64)
+        sides.append((offsets, staging.upload_array(rows.neighbors, np.int32), sums))
     order = np.asarray(graph.order, dtype=np.int32)
     if len(sides) == 1:
         sides.append((NULL, NULL, NULL))
     return DeviceRecallGraph(
         nodes=graph.nodes,
-        order=cupy.asarray(order),
+        order=staging.upload_array(order),
         order_host=order,
         sides=sides,
         bounds_host=[np.asarray(rows.offsets) for rows in graph.rows],

@@ -41,13 +41,6 @@ def owners(offsets: Int64Array) -> Int32Array:
     return np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
 
 
-def filled(size: int, value: Any, dtype: Any) -> cupy.ndarray:
-    """A device array of one value."""
-    array = cupy.empty(size, dtype)
-    array.fill(value)
-    return array
-
-
 def launch_recall(name: str, grid: tuple[int, ...], *arguments: Any, threads: int = RECALL_THREADS) -> None:
     """Start a kernel of walks and traversals; see `seedrank.kernels._gpu.device.launch`."""
     launch(name, grid, (threads,), *arguments, group="recall")

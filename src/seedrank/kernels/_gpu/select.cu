@@ -2,10 +2,15 @@
 //
 // Scores are >= 0, so their bits are ordered as they are. Digits of the score come first, from the highest; where more
 // nodes share the k-th score than are wanted, digits of the tie rank follow. What is selected is therefore one set,
-// whatever the order in which threads run; the host sorts it.
+// whatever the order in which threads run; the host sorts it. Bits are compared, never floats: CuPy compiles with
+// -ftz=true, by which every float32 below 2^-126 would be equal to 0.
 
 __device__ __forceinline__ uint64 key_of(float score) { return __float_as_uint(score); }
 __device__ __forceinline__ uint64 key_of(double score) { return (uint64)__double_as_longlong(score); }
+
+// Of infinity: above them are the bits of NaN and of everything negative.
+__device__ __forceinline__ uint64 highest_key(float) { return 0x7f800000u; }
+__device__ __forceinline__ uint64 highest_key(double) { return 0x7ff0000000000000ull; }
 
 // Larger is better, as with scores.
 __device__ __forceinline__ uint64 rank_key(int rank) { return 0xffffffffu - (unsigned)rank; }
@@ -32,12 +37,12 @@ extern "C" __global__ void exclude(const int* excluded, const int* place, int ex
         atomicAnd(&allowed[(int64)excluded[at] * words + place[at] / LANES], ~(1u << place[at] % LANES));
 }
 
-// Count the digits of the nodes that agree with what is known of the k-th key: grid (any, words), block (lanes,
-// any), a lane a column; fewer than LANES where there are no more columns. The counters of a digit lie side by side, so
-// no two lanes meet at a bank.
+// Count the digits of the nodes that agree with what is known of the k-th key; scores count from `least` on, which is
+// above 0. Grid (any, words), block (lanes, any), a lane a column; fewer than LANES where there are no more columns. The
+// counters of a digit lie side by side, so no two lanes meet at a bank.
 template <typename T>
 __device__ __forceinline__ void count_digits(const T* __restrict__ block, int nodes, int width, const int* positions,
-                                             int count, const unsigned* __restrict__ allowed, int words, T min_score,
+                                             int count, const unsigned* __restrict__ allowed, int words, T least,
                                              const int* __restrict__ order, const uint64* known_score,
                                              const uint64* known_rank, const int* wanted, int by_rank, int shift,
                                              int* counted, int (*shared)[LANES]) {
@@ -50,11 +55,11 @@ __device__ __forceinline__ void count_digits(const T* __restrict__ block, int no
         const int64 step = (int64)gridDim.x * blockDim.y;
         for (int64 row = (int64)blockIdx.x * blockDim.y + threadIdx.y; row < nodes; row += step) {
             if (!(allowed[row * words + blockIdx.y] >> lane & 1)) continue;
-            const T score = block[row * width + position];
-            if (!(score > (T)0) || score < min_score) continue;
-            const uint64 key = by_rank ? rank_key(order[row]) : key_of(score);
+            const uint64 score = key_of(block[row * width + position]);
+            if (score < key_of(least) || score > highest_key(least)) continue;
+            const uint64 key = by_rank ? rank_key(order[row]) : score;
             const uint64 so_far = by_rank ? rank_so_far : score_so_far;
-            if (by_rank && key_of(score) != score_so_far) continue;
+            if (by_rank && score != score_so_far) continue;
             if (key >> shift >> 8 == so_far >> shift >> 8) atomicAdd(&shared[key >> shift & (BINS - 1)][lane], 1);
         }
     }
@@ -99,7 +104,7 @@ extern "C" __global__ void choose_digit(int* counted, int by_rank, int shift, ui
 // Write down the nodes whose keys are not below the k-th, in any order: grid (any, words), block (lanes, any).
 template <typename T>
 __device__ __forceinline__ void gather(const T* __restrict__ block, int nodes, int width, const int* positions,
-                                       int count, const unsigned* __restrict__ allowed, int words, T min_score,
+                                       int count, const unsigned* __restrict__ allowed, int words, T least,
                                        const int* __restrict__ order, const uint64* known_score,
                                        const uint64* known_rank, int k, int* found, int* node, T* score_of) {
     const int lane = threadIdx.x, place = blockIdx.y * LANES + lane;
@@ -110,8 +115,8 @@ __device__ __forceinline__ void gather(const T* __restrict__ block, int nodes, i
     for (int64 row = (int64)blockIdx.x * blockDim.y + threadIdx.y; row < nodes; row += step) {
         if (!(allowed[row * words + blockIdx.y] >> lane & 1)) continue;
         const T score = block[row * width + position];
-        if (!(score > (T)0) || score < min_score) continue;
         const uint64 key = key_of(score);
+        if (key < key_of(least) || key > highest_key(least)) continue;
         if (key < lowest || (key == lowest && rank_key(order[row]) < lowest_rank)) continue;
         const int at = atomicAdd(&found[place], 1);
         if (at >= k) continue;
@@ -123,17 +128,17 @@ __device__ __forceinline__ void gather(const T* __restrict__ block, int nodes, i
 #define SELECT_KERNELS(T, SUFFIX)                                                                                      \
     extern "C" __global__ void __launch_bounds__(SELECT_THREADS) count_digits_##SUFFIX(                                  \
         const T* block, int nodes, int width, const int* positions, int count, const unsigned* allowed, int words,     \
-        T min_score, const int* order, const uint64* known_score, const uint64* known_rank, const int* wanted,         \
+        T least, const int* order, const uint64* known_score, const uint64* known_rank, const int* wanted,             \
         int by_rank, int shift, int* counted) {                                                                        \
         __shared__ int shared[BINS][LANES];                                                                            \
-        count_digits<T>(block, nodes, width, positions, count, allowed, words, min_score, order, known_score,          \
+        count_digits<T>(block, nodes, width, positions, count, allowed, words, least, order, known_score,              \
                         known_rank, wanted, by_rank, shift, counted, shared);                                          \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(SELECT_THREADS) gather_##SUFFIX(                                        \
         const T* block, int nodes, int width, const int* positions, int count, const unsigned* allowed, int words,     \
-        T min_score, const int* order, const uint64* known_score, const uint64* known_rank, int k, int* found,         \
+        T least, const int* order, const uint64* known_score, const uint64* known_rank, int k, int* found,             \
         int* node, T* score_of) {                                                                                      \
-        gather<T>(block, nodes, width, positions, count, allowed, words, min_score, order, known_score, known_rank, k, \
+        gather<T>(block, nodes, width, positions, count, allowed, words, least, order, known_score, known_rank, k,     \
                   found, node, score_of);                                                                              \
     }
 

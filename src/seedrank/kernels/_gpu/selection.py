@@ -68,9 +68,9 @@ def select_on_device(
     counted = cupy.zeros(count * BINS, np.int32)
     lanes = lanes_for(count)
     grid, threads = (stripes(graph.nodes, ROWS_A_BLOCK), words), (lanes, SELECT_THREADS // lanes)
+    least = max(dtype.type(min_score), np.nextafter(dtype.type(0), dtype.type(1)))
     common: tuple[Any, ...] = (
-        block, graph.nodes, width, place, count, allowed, words, dtype.type(min_score), graph.order, known_score,
-        known_rank,
+        block, graph.nodes, width, place, count, allowed, words, least, graph.order, known_score, known_rank,
     )  # fmt: skip
 
     def narrow(by_rank: int, size: int) -> None:
@@ -85,11 +85,13 @@ def select_on_device(
     score = cupy.zeros(count * k, dtype)
     launch(f"gather_{graph.precision}", grid, threads, *common, k, found, node, score)
     nodes, scores = node.get().reshape(count, k), score.get().reshape(count, k)
-    for row, filled in enumerate(counts := found.get()):
-        ranking = np.lexsort((graph.order_host[nodes[row, :filled]], -scores[row, :filled]))
-        nodes[row, :filled] = nodes[row, ranking]
-        scores[row, :filled] = scores[row, ranking]
-    return Selection(nodes=nodes, scores=scores, counts=counts)
+    # All columns at once: the device waits meanwhile. What was not filled has score 0, so it stays behind.
+    ranking = np.lexsort((graph.order_host[nodes], -scores))
+    return Selection(
+        nodes=np.take_along_axis(nodes, ranking, axis=1),
+        scores=np.take_along_axis(scores, ranking, axis=1),
+        counts=found.get(),
+    )
 
 
 def _allowed(

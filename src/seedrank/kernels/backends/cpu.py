@@ -17,6 +17,7 @@ from seedrank.kernels._cpu.streamed_layout import stream_layout
 from seedrank.kernels._cpu.sums import RunningSums
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
 from seedrank.kernels.backend import QueryBlock, Selection, StepReport
+from seedrank.kernels.backends.in_turn import InTurn
 from seedrank.kernels.backends.slab_store import SlabStore
 from seedrank.kernels.streamed_transition import StreamedTransition
 from seedrank.kernels.transition import Transition
@@ -28,7 +29,7 @@ STREAM_BYTES = 40 << 20
 """Two blocks of more than this are written past the cache."""
 
 
-class CpuBackend:
+class CpuBackend(InTurn[LoadedGraph, StartedBlock]):
     """Backend on Numba: the default.
 
     The block is an (n, B) matrix, B = 16, 32 or 64 columns (narrower blocks are padded with zeros), of vectors that are
@@ -49,23 +50,10 @@ class CpuBackend:
     name = "cpu"
 
     def __init__(self, *, threads: int | None = None) -> None:
+        super().__init__()
         # Numba refuses more threads than it started with.
         most = int(config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
         self._threads = min(threads or most, most)
-        self._loaded: LoadedGraph | None = None
-        self._started: StartedBlock | None = None
-
-    @property
-    def _graph(self) -> LoadedGraph:
-        if self._loaded is None:
-            raise RuntimeError("load comes first")
-        return self._loaded
-
-    @property
-    def _block(self) -> StartedBlock:
-        if self._started is None:
-            raise RuntimeError("start comes first")
-        return self._started
 
     def load(self, transition: Transition, *, precision: Precision, order: Int32Array) -> None:
         """Take over a graph; see `Backend.load`."""
@@ -98,7 +86,7 @@ class CpuBackend:
             frontier=Frontier(transition, precision),
         )
 
-    def widest_block(self, nodes: int, precision: Precision) -> int:
+    def widest_block(self, nodes: int, precision: Precision, *, sums: int = 0) -> int:
         """Return 64, or 32 where two blocks of that width stay in the cache and two of 64 do not."""
         bytes_of_32 = 2 * 32 * nodes * np.dtype(precision).itemsize
         return 32 if bytes_of_32 <= CACHE_BYTES < 2 * bytes_of_32 else 64

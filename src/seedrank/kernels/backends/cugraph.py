@@ -13,6 +13,7 @@ from seedrank.kernels._gpu.cugraph_graph import CugraphGraph, library_errors, up
 from seedrank.kernels._gpu.device import device_dtype, free_bytes, release_unused
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
 from seedrank.kernels.backend import QueryBlock, Selection, StepReport
+from seedrank.kernels.backends.in_turn import InTurn
 from seedrank.kernels.backends.select_columns import select_columns
 from seedrank.kernels.transition import Transition
 
@@ -39,7 +40,7 @@ class _Block:
     vectors: list[cupy.ndarray]
 
 
-class CugraphBackend:
+class CugraphBackend(InTurn[CugraphGraph, _Block]):
     """Backend on cuGraph's power iteration, on one GPU: an independent implementation to compare with.
 
     A call of ``pylibcugraph.personalized_pagerank`` makes a fixed number of steps of one query, from the vector that is
@@ -55,21 +56,8 @@ class CugraphBackend:
     steps_a_call = 4
 
     def __init__(self) -> None:
+        super().__init__()
         self._handle = pylibcugraph.ResourceHandle()
-        self._loaded: CugraphGraph | None = None
-        self._started: _Block | None = None
-
-    @property
-    def _graph(self) -> CugraphGraph:
-        if self._loaded is None:
-            raise RuntimeError("load comes first")
-        return self._loaded
-
-    @property
-    def _block(self) -> _Block:
-        if self._started is None:
-            raise RuntimeError("start comes first")
-        return self._started
 
     def load(self, transition: Transition, *, precision: Precision, order: Int32Array) -> None:
         """Upload a graph; see `Backend.load`. Dangling rules: ``seeds`` and ``self``.
@@ -95,7 +83,7 @@ class CugraphBackend:
                 fix="end other processes on the GPU, take one with more memory, or use --backend gpu or cpu",
             ) from error
 
-    def widest_block(self, nodes: int, precision: Precision) -> int:
+    def widest_block(self, nodes: int, precision: Precision, *, sums: int = 0) -> int:
         """As many columns as half of the free memory of the device holds, at most 8."""
         return max(1, min(WIDEST, int(USABLE * free_bytes()) // max(1, self.bytes_per_query(nodes, precision))))
 

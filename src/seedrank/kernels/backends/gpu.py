@@ -23,12 +23,17 @@ from seedrank.kernels._gpu.device import (
 from seedrank.kernels._gpu.device_graph import DeviceGraph, upload_graph
 from seedrank.kernels._gpu.selection import select_on_device
 from seedrank.kernels._gpu.source import CHUNK_ROWS, FOLD, LANES, STRIPES
+from seedrank.kernels._gpu.staging import PIECE_BYTES
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision
 from seedrank.kernels.backend import QueryBlock, Selection, StepReport
+from seedrank.kernels.backends.in_turn import InTurn
 from seedrank.kernels.transition import Transition
 
 WIDEST = 64
 """Most columns of a block: a lane computes two."""
+
+NODE_BYTES = 12
+"""Bytes of a node that a block takes whatever its width: which columns may select it, and within whose reach it is."""
 
 USABLE = 0.85
 """Share of the free memory that blocks are planned with."""
@@ -64,7 +69,7 @@ class _Block:
         return len(self.columns)
 
 
-class GpuBackend:
+class GpuBackend(InTurn[DeviceGraph, _Block]):
     """Backend on one GPU: the graph is uploaded once, blocks stay there, and only sums and top-k come back.
 
     The block is an (n, width) matrix in C order and in the precision of the run. A warp computes a row, its lanes
@@ -72,26 +77,19 @@ class GpuBackend:
     more than 2048 entries are cut into pieces that warps add independently. A thread block finishes 256 rows and adds
     up their columns in a fixed order, and its sums are folded likewise: no bit depends on the width of the block, on
     other columns or on the order in which threads run. An addition of floating-point numbers is never atomic.
+
+    Parameters
+    ----------
+    piece_bytes : int
+        What of the graph is copied at once; see `seedrank.kernels._gpu.staging.Staging`.
     """
 
     name = "gpu"
 
-    def __init__(self) -> None:
-        self._loaded: DeviceGraph | None = None
-        self._started: _Block | None = None
+    def __init__(self, *, piece_bytes: int = PIECE_BYTES) -> None:
+        super().__init__()
+        self._piece_bytes = piece_bytes
         self._eligible: tuple[BoolArray, cupy.ndarray] | None = None
-
-    @property
-    def _graph(self) -> DeviceGraph:
-        if self._loaded is None:
-            raise RuntimeError("load comes first")
-        return self._loaded
-
-    @property
-    def _block(self) -> _Block:
-        if self._started is None:
-            raise RuntimeError("start comes first")
-        return self._started
 
     def load(self, transition: Transition, *, precision: Precision, order: Int32Array) -> None:
         """Upload a graph; see `Backend.load`.
@@ -105,7 +103,7 @@ class GpuBackend:
         free = free_bytes()
         try:
             with device_errors():
-                self._loaded = upload_graph(transition, precision=precision, order=order)
+                self._loaded = upload_graph(transition, precision=precision, order=order, piece_bytes=self._piece_bytes)
         except MemoryError as error:
             raise ResourceError(
                 f"the graph of {transition.nodes:,} nodes and {transition.entries:,} entries does not fit into the "
@@ -114,9 +112,12 @@ class GpuBackend:
                 fix="end other processes on the GPU, take one with more memory, or use --backend cpu",
             ) from error
 
-    def widest_block(self, nodes: int, precision: Precision) -> int:
-        """As many columns as the free memory of the device holds, at most 64."""
-        return max(1, min(WIDEST, int(USABLE * free_bytes()) // max(1, self.bytes_per_query(nodes, precision))))
+    def widest_block(self, nodes: int, precision: Precision, *, sums: int = 0) -> int:
+        """As many columns as the free memory of the device holds, at most 64; the graph tells what long rows take."""
+        pieces = 0 if self._loaded is None else self._loaded.pieces
+        a_query = self.bytes_per_query(nodes, precision, sums=sums) + 8 * pieces
+        room = int(USABLE * free_bytes()) - NODE_BYTES * nodes
+        return max(1, min(WIDEST, room // max(1, a_query)))
 
     def stored_columns(self, width: int) -> int:
         """As many columns as queries."""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from seedrank.errors import ConfigError
-from seedrank.kernels._gpu.probe import probe_cugraph, probe_device
+from seedrank.kernels._gpu.probe import Work, probe_cugraph, probe_device
 from seedrank.kernels.backend import Backend
 from seedrank.kernels.numba_support import require_compiled, why_not_compiled
 
@@ -69,13 +69,15 @@ _FACTORIES: dict[str, Callable[[int | None], Backend]] = {
 }
 
 
-def resolve_backend(name: str) -> BackendDecision:
+def resolve_backend(name: str, *, work: Work = "steps") -> BackendDecision:
     """Decide once which backend a run uses.
 
     Parameters
     ----------
     name : str
         "auto" or the name of a backend. One that is asked for by name is used or refused, never replaced.
+    work : "steps", "recall" or "products"
+        What a GPU would be used for; see `seedrank.kernels._gpu.probe.probe_device`.
 
     Returns
     -------
@@ -99,7 +101,7 @@ def resolve_backend(name: str) -> BackendDecision:
     if name == "cpu":
         require_compiled("--backend cpu")
     if name == "gpu":
-        report = probe_device()
+        report = probe_device(work=work)
         if not report.usable:
             raise report.error()
         return BackendDecision(name, name, f"asked for by name; {report.device}, CuPy {report.cupy}")

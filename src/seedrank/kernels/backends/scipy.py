@@ -9,6 +9,7 @@ import numpy as np
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
 from seedrank.kernels.backend import QueryBlock, Selection, StepReport
 from seedrank.kernels.backends.column_sums import column_sums
+from seedrank.kernels.backends.in_turn import InTurn
 from seedrank.kernels.backends.row_slabs import MAX_SLAB_ENTRIES, ROW_CHUNK, RowSlabs
 from seedrank.kernels.backends.select_columns import select_columns
 from seedrank.kernels.transition import Transition
@@ -59,7 +60,7 @@ class _Block:
     sums: ScoreArray | None = None
 
 
-class ScipyBackend:
+class ScipyBackend(InTurn[_Graph, _Block]):
     """Backend on ``scipy.sparse``: readable, always available, the one that others are compared with.
 
     The block is an (n, b) matrix in C order and in the precision of the run. A step multiplies tile after
@@ -77,22 +78,9 @@ class ScipyBackend:
     name = "scipy"
 
     def __init__(self, *, max_slab_entries: int = MAX_SLAB_ENTRIES, row_chunk: int = ROW_CHUNK) -> None:
+        super().__init__()
         self._max_slab_entries = max_slab_entries
         self._row_chunk = row_chunk
-        self._loaded: _Graph | None = None
-        self._started: _Block | None = None
-
-    @property
-    def _graph(self) -> _Graph:
-        if self._loaded is None:
-            raise RuntimeError("load comes first")
-        return self._loaded
-
-    @property
-    def _block(self) -> _Block:
-        if self._started is None:
-            raise RuntimeError("start comes first")
-        return self._started
 
     def load(self, transition: Transition, *, precision: Precision, order: Int32Array) -> None:
         """Take over a graph; see `Backend.load`."""
@@ -114,7 +102,7 @@ class ScipyBackend:
             order=order,
         )
 
-    def widest_block(self, nodes: int, precision: Precision) -> int:
+    def widest_block(self, nodes: int, precision: Precision, *, sums: int = 0) -> int:
         """A product reads the graph once for all columns; beyond 64 that no longer shows."""
         return 64
 

@@ -79,7 +79,7 @@ class StopFlags:
         Another thread may set an element to 1 at any time: that query ends at its next check, with what it has; one
         that has not begun has its anchors at most. A query that has ended already does not notice.
     started : uint8 (B)
-        The kernel sets an element to 1 when it begins the query.
+        The kernel sets an element to 1 when it begins the query, and may set it to 2 when it has ended it.
     """
 
     stop: UInt8Array

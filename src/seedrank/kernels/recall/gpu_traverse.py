@@ -6,14 +6,13 @@ import cupy
 import numpy as np
 
 from seedrank.errors import KernelError
-from seedrank.kernels._gpu.device import blocks, device_errors, free_bytes, launch, stripes
+from seedrank.kernels._gpu.device import blocks, device_errors, filled, free_bytes, launch, stripes
 from seedrank.kernels._gpu.recall_graph import DeviceRecallGraph
 from seedrank.kernels._gpu.recall_parts import (
     MOST_QUERIES,
     NEVER,
     USABLE,
     choose_places,
-    filled,
     launch_recall,
     owners,
     queries_of,

@@ -9,7 +9,7 @@ import cupy
 import numpy as np
 
 from seedrank.errors import KernelError, ResourceError
-from seedrank.kernels._gpu.device import blocks, device_errors, free_bytes, stripes
+from seedrank.kernels._gpu.device import blocks, device_errors, filled, free_bytes, stripes
 from seedrank.kernels._gpu.recall_graph import DeviceRecallGraph
 from seedrank.kernels._gpu.recall_parts import (
     MOST_QUERIES,
@@ -17,7 +17,6 @@ from seedrank.kernels._gpu.recall_parts import (
     NO_LIMIT,
     USABLE,
     choose_places,
-    filled,
     launch_recall,
     owners,
     queries_of,

@@ -1,11 +1,16 @@
-"""Device and memory of the stand-in for CuPy."""
+"""Device and memory of the stand-in for CuPy; streams stand beside."""
 
 from __future__ import annotations
 
 import os
 
+from cupy.cuda import cublas as cublas
 from cupy.cuda import driver as driver
 from cupy.cuda import runtime as runtime
+from cupy.cuda.streams import Event as Event
+from cupy.cuda.streams import Stream as Stream
+from cupy.cuda.streams import alloc_pinned_memory as alloc_pinned_memory
+from cupy.cuda.streams import get_current_stream as get_current_stream
 
 _used = 0
 
@@ -40,16 +45,3 @@ class Device:
     def mem_info(self) -> tuple[int, int]:
         """Free and total bytes."""
         return max(0, _total() - _used), _total()
-
-
-class Stream:
-    """The only stream: everything has happened when a call returns."""
-
-    def synchronize(self) -> None:
-        """Wait for what was started; errors of kernels are raised here."""
-        runtime.check("memory")
-
-
-def get_current_stream() -> Stream:
-    """Return the stream that kernels are started on."""
-    return Stream()

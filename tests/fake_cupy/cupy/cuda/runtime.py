@@ -2,14 +2,17 @@
 
 ``FAKE_CUPY_LIBCUDA=1`` asks the driver library that the loader finds, as the real runtime does: a fake one then says
 what is wrong. ``FAKE_CUPY_FAULT`` is a status that every call fails with as long as it is set (``memory:STATUS``; out
-of memory, 2, leaves the device alive), one that launches alone fail with (``launch:STATUS``), or what is wrong with
-kernels: ``kernel:wrong`` (they do nothing), ``kernel:missing`` (no compiler) or ``kernel:broken`` (it fails).
+of memory, 2, leaves the device alive), one that launches, products or pinned memory alone fail with
+(``launch:STATUS``, ``cublas:STATUS``, ``pinned:STATUS``), or what is wrong with kernels: ``kernel:wrong`` (they do
+nothing), ``kernel:missing`` (no compiler) or ``kernel:broken`` (it fails). ``FAKE_CUPY_FAULTY`` is the name of a
+kernel, or ``matmul``: faults of launches and kernels are then those of what is compiled together with it.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Set
 from typing import Any
 
 _BUILT_FOR = 13_000
@@ -29,6 +32,12 @@ def check(where: str) -> None:
     place, _, status = os.environ.get("FAKE_CUPY_FAULT", "").partition(":")
     if place == where:
         raise CUDARuntimeError(int(status))
+
+
+def fault_of(names: Set[str]) -> str:
+    """What is wrong with the kernels of these names; "" where nothing is."""
+    faulty = os.environ.get("FAKE_CUPY_FAULTY")
+    return os.environ.get("FAKE_CUPY_FAULT", "") if faulty is None or faulty in names else ""
 
 
 def deviceSynchronize() -> None:  # noqa: N802
