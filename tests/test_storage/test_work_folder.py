@@ -15,7 +15,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import seedrank
 from seedrank.errors import InputDataError
-from seedrank.io.run import owned
+from seedrank.io.run import lock, owned
 from seedrank.io.run.owned import Ownership, folders_below
 from seedrank.jobs import work_dir
 from seedrank.jobs.work_dir import work_folder
@@ -27,7 +27,7 @@ HITS = pa.table({"query_id": [1], "node_id": [1]})
 OWNER = """
 import sys
 from pathlib import Path
-from seedrank.io.run import owned
+from seedrank.io.run import lock, owned
 from seedrank.io.run.owned import Ownership
 
 held = [Ownership(Path(name)) for name in sys.argv[1:]]
@@ -150,7 +150,7 @@ def test_what_others_keep_beside_it_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_folder_that_somebody_tidies_away_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, taken = tmp_path / ("c3" * 8) / ("d4" * 8), [1]
-    original = owned.acquired
+    original = lock.acquired
 
     def acquired(file: Path, *rest: Any) -> int:
         if taken.pop():
