@@ -141,9 +141,7 @@ def run_check(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options:
             taken_over=None if earlier is None else seen.taken_over,
             part_range=None if part_range is None else f"{part_range.first}:{part_range.last}",
             plans=None if query_set.plans is None else query_set.plans.counts,
-            vectors=None
-            if query_set.vectors is None
-            else query_set.vectors.counts(query_set.query_ids, store).model_dump(),
+            vectors=None if queries.vectors is None else queries.vectors.counts(len(queries), store).model_dump(),
             warnings=_warnings(
                 seen, query_set.eligible, None if isinstance(store, NoGraph) else facts, endless_search(options)
             ),
