@@ -188,7 +188,7 @@ class PprRunner:
 
     def compute(self, queries: npt.NDArray[np.int64], meanwhile: Callable[[], None] | None) -> Callable[[], Outcome]:
         """Compute and select, and leave the rows for later; see `OverlappingRunner`."""
-        block, timer = self._within_hops(self.query_set.block(queries)), self.clock.timer()
+        timer, block = self.clock.timer(), self._within_hops(self.query_set.block(queries))
         return partial(self._rows, block, timer, self._score(block, timer, meanwhile))
 
     def _rows(self, block: QueryBlock, timer: BlockTimer, result: BlockResult) -> Outcome:
