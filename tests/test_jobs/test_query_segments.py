@@ -244,8 +244,7 @@ def test_what_needs_all_queries_is_one_segment(
     segments(4)
     keywords: dict[str, Any] = {"queries": tmp_path / "hits.parquet", "part_size": 2}
     assert seedrank.plan(store, **keywords).query_segments == 10
-    info = pa.table({"query_id": ["q1"]})
-    together: list[dict[str, Any]] = [{"fusion": "rrf"}, {"fallback": "rrf"}, {"query_info": info}, {"queries": hits()}]
+    together: list[dict[str, Any]] = [{"fusion": "rrf"}, {"fallback": "rrf"}, {"queries": hits()}]
     for further in [*together, {"part_size": 50}]:
         assert seedrank.plan(store, **keywords | further).query_segments == 1
 
