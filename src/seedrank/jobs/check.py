@@ -21,8 +21,8 @@ from seedrank.jobs.methods import check_method_options, method_requirements
 from seedrank.jobs.operators.endless import endless_search
 from seedrank.jobs.prepare import check_run_output, open_graph, planned_blocks
 from seedrank.jobs.progress import Stopwatch
+from seedrank.jobs.queries.loading import check_query_options
 from seedrank.jobs.queries.query_segments import QuerySegments, open_queries
-from seedrank.jobs.queries.query_set import check_query_options
 from seedrank.jobs.run.manifest import new_manifest, record_inputs
 from seedrank.jobs.run.part_ranges import check_graph_of_range, check_range_options, wanted_parts
 from seedrank.jobs.run.taken_over import EarlierResults, open_earlier

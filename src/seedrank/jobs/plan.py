@@ -20,8 +20,8 @@ from seedrank.jobs.prepare import (
     check_run_output,
     memory_budget,
 )
+from seedrank.jobs.queries.loading import check_query_options
 from seedrank.jobs.queries.query_segments import may_be_cut
-from seedrank.jobs.queries.query_set import check_query_options
 from seedrank.jobs.queries.segment_size import segment_size
 from seedrank.jobs.resources import processors, shared_memory
 from seedrank.jobs.run.earlier import earlier_runs

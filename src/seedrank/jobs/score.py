@@ -19,7 +19,7 @@ from seedrank.jobs.methods import check_method_options
 from seedrank.jobs.operators.endless import endless_search
 from seedrank.jobs.prepare import check_run_output
 from seedrank.jobs.progress import Reporter, Silent
-from seedrank.jobs.queries.query_set import check_query_options
+from seedrank.jobs.queries.loading import check_query_options
 from seedrank.jobs.resources import limited_threads
 from seedrank.jobs.results import Run
 from seedrank.jobs.run.destination import destination
