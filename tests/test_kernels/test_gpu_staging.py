@@ -115,6 +115,19 @@ def test_a_wait_that_is_missing_is_noticed(stand_in: Any, monkeypatch: pytest.Mo
     assert uploaded(graph, 256) != right
 
 
+def test_a_piece_is_written_while_the_one_before_is_copied(stand_in: Any) -> None:
+    """Whatever waits on the stream then has not been waited for: the copy of the piece before, and of no other."""
+    staging, waiting = module("staging").Staging(80), []
+
+    def write(first: int, last: int, into: Any) -> None:
+        waiting.append(len(staging._stream._waiting))
+        into[:] = np.arange(first, last)
+
+    assert staging.upload(55, np.int64, write).get().tolist() == list(range(55))
+    # At first there is what the stream itself waits for.
+    assert waiting == [1, 2, 1, 1, 1, 1]
+
+
 def test_ordinary_memory_does_where_there_is_no_other(stand_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = some_graph(100)
     right = uploaded(graph, 256)
