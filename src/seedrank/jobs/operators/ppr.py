@@ -172,7 +172,8 @@ class PprRunner:
     @property
     def overlaps(self) -> bool:
         """Whether the backend works beside the host, and no limit counts the time of a block."""
-        return isinstance(self.machine, AsynchronousBackend) and not self.clock.limited
+        beside = isinstance(self.machine, AsynchronousBackend) and self.machine.works_beside_the_host
+        return beside and not self.clock.limited
 
     def score(self, queries: npt.NDArray[np.int64]) -> Outcome:
         """Score some queries together.
