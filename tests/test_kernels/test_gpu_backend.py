@@ -260,6 +260,15 @@ def test_a_report_holds_the_sums_of_its_step_whenever_it_is_read(monkeypatch: py
     assert len({tuple(sums) for sums in found[True]}) == 3
 
 
+def test_a_report_that_nobody_reads_keeps_its_buffer_until_it_is_filled(stand_in: Any) -> None:
+    """CuPy hands the memory of dropped buffers out again; the copy would write into the next one, such as seeds."""
+    report = module("_gpu.report").DeviceReport(stand_in.zeros(6, float))
+    copied = report._copied
+    assert not copied.done
+    del report
+    assert copied.done
+
+
 def test_a_report_that_does_not_wait_is_noticed(stand_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = some_graph()
     backend = loaded(graph)
