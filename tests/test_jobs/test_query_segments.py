@@ -23,7 +23,8 @@ from seedrank.io.hits.staged_hits import stage_hits
 from seedrank.io.queries import HitColumns, read_hits
 from seedrank.io.run.runfolder import RunFolder
 from seedrank.jobs.queries import segment_size
-from seedrank.jobs.queries.query_set import QuerySet, load_query_set
+from seedrank.jobs.queries.loading import load_query_set
+from seedrank.jobs.queries.query_set import QuerySet
 
 NODES = 40
 EDGES = pa.table({"src": list(range(NODES)) * 2, "dst": [(n * k + 1) % NODES for k in (7, 11) for n in range(NODES)]})

@@ -30,8 +30,8 @@ from seedrank.jobs.clock import Clock
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.operators.blocks import BlockWidth
 from seedrank.jobs.progress import Silent, Stopwatch
+from seedrank.jobs.queries.loading import load_query_set
 from seedrank.jobs.queries.query_segments import QuerySegments
-from seedrank.jobs.queries.query_set import load_query_set
 from seedrank.jobs.run.engine import JobParts
 from seedrank.jobs.run.in_process import InProcess
 from seedrank.jobs.run.part_scorer import FinishedPart, PartRange

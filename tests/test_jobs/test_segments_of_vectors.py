@@ -13,7 +13,7 @@ import pytest
 import seedrank
 from seedrank.errors import InputDataError
 from seedrank.jobs.queries import segment_size
-from seedrank.jobs.queries.query_set import load_query_set
+from seedrank.jobs.queries.loading import load_query_set
 
 RANDOM = np.random.default_rng(12)
 COUNT = 30

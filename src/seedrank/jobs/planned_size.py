@@ -27,8 +27,8 @@ from seedrank.jobs.prepare import (
     check_store_options,
 )
 from seedrank.jobs.queries.graph_selection import GraphSelection
+from seedrank.jobs.queries.loading import load_query_set
 from seedrank.jobs.queries.query_info import check_vector_column, takes_vectors
-from seedrank.jobs.queries.query_set import load_query_set
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seedrank.config import ScoreOptions
+from seedrank.io.graph.mapped_pages import release_pages
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import BackendRecord
 from seedrank.jobs.clock import BlockTimer, Clock
@@ -111,7 +112,8 @@ def start_ppr(
         with stopwatch.stage("load_backend"):
             backend.load(resident, precision=options.precision, order=np.asarray(store.order))
             # Backends copy what they go through; of the store they look at rows near seeds only.
-            store.release_rows()
+            for rows in (store.by_source, store.by_destination):
+                release_pages(rows)
     with stopwatch.stage("transition"):
         graph = followed_graph(store, options) if options.paths or options.max_hops is not None else None
     # Of the memory of a device, what the graph left.

@@ -20,8 +20,9 @@ from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.queries.by_node import NodeQueries
 from seedrank.jobs.queries.graph_selection import GraphSelection
 from seedrank.jobs.queries.in_files import StagedQueries, is_on_storage, staged_queries
+from seedrank.jobs.queries.loading import check_query_options, load_query_set
 from seedrank.jobs.queries.query_info import read_job_query_info
-from seedrank.jobs.queries.query_set import QuerySet, check_query_options, load_query_set
+from seedrank.jobs.queries.query_set import QuerySet
 from seedrank.jobs.queries.returnable import read_exclusion_table
 from seedrank.jobs.run.part_ranges import wanted_parts
 from seedrank.jobs.vectors import JobVectors, read_job_vectors
@@ -122,7 +123,7 @@ def open_queries(store: GraphStore, inputs: JobInputs, options: ScoreOptions, sc
     Raises
     ------
     ConfigError, InputDataError
-        See `seedrank.jobs.queries.query_set.load_query_set`; bad rows of all inputs are found here, none later.
+        See `seedrank.jobs.queries.loading.load_query_set`; bad rows of all inputs are found here, none later.
     StorageError
         The hits cannot be put aside.
     """
