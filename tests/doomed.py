@@ -20,7 +20,7 @@ def dask_setup(worker: Any) -> None:
 
     folder, score_block = Path(os.environ["DOOM_FOLDER"]), blocks._score_block
 
-    def doomed(queries: Any, query_set: Any, runner: Any) -> Any:
+    def doomed(queries: Any, query_set: Any, work: Any) -> Any:
         present = set(query_set.query_ids.take(queries).to_pylist())
         for file in folder.glob("*-*"):
             when, _, query = file.name.partition("-")
@@ -31,6 +31,6 @@ def dask_setup(worker: Any) -> None:
                     file.unlink(missing_ok=True)
                 if when in ("once", "always"):
                     os.kill(os.getpid(), signal.SIGKILL)
-        return score_block(queries, query_set, runner)
+        return score_block(queries, query_set, work)
 
     blocks._score_block = doomed

@@ -109,7 +109,7 @@ ALIASES = {
 OWN = {
     "RawKernel", "cuda.MemoryPool", "cuda.Stream.run", "cuda.Stream.start", "cuda.allocate", "cuda.as_copies_see_it",
     "cuda.cublas.check", "cuda.driver.check", "cuda.release", "cuda.runtime.check", "cuda.runtime.fault_of",
-    "cuda.Stream(at_once)",
+    "cuda.Stream(at_once)", "cuda.Stream.arrive_later",
 }  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """The pages are true: every code block runs, what it prints is what the page shows, generated blocks are fresh.
 
 Blocks run in order, page by page, in a temporary folder: ``python`` by `exec` in one namespace per page, ``bash`` by
-a shell that finds this environment's ``seedrank``, ``toml`` as a file whose name its first line gives; ``yaml`` and
+a shell that finds ``seedrank``, ``toml`` as a file whose name its first line gives; ``yaml`` and
 ``json`` are parsed. A ``text`` block shows what the block before it printed, but for `normalised`.
 """
 
@@ -50,6 +50,9 @@ NOT_RUN = {
     ON_S3: "needs a bucket; tests/test_storage/test_s3_documented.py runs it on one of its own",
     ON_A_CLUSTER: "needs hosts; tests/test_jobs/test_scaleout_faults.py runs it on two of its own",
 }
+#: Pages whose commands are the installed ones: what users see first, every way to configure them, and one that starts
+#: more processes. On other pages they are forked (`tests/forked_commands.py`), which saves the start of each.
+WITH_THE_INSTALLED_COMMAND = {"README.md", "cli.md", "workers.md"}
 LANGUAGES = {"bash", "json", "python", "python airflow", "text", "toml", "yaml"}
 FENCE = re.compile(r"^```(?P<language>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 LOG_LINE = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z \[.*\n", re.MULTILINE)
@@ -84,11 +87,11 @@ def normalised(printed: str, folder: Path | None = None) -> str:
     return "\n".join(line.rstrip() for line in printed.strip("\n").splitlines())
 
 
-def run_bash(code: str, folder: Path) -> str:
+def run_bash(code: str, folder: Path, programs: Path = Path(sys.executable).parent) -> str:
     """Run a block; a command that fails without ``||`` after it fails the test. Returns stdout and stderr."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SEEDRANK_")}
     environment |= {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{programs}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "COLUMNS": str(GENERATE["HELP_COLUMNS"]),
         "NO_COLOR": "1",
     }
@@ -119,9 +122,11 @@ def run_python(block: Block, page: Path, namespace: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_code_blocks_run_and_print_what_the_page_shows(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_commands: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    installed, forked = Path(sys.executable).parent, Path(forked_commands.program).parent
+    programs = installed if page.name in WITH_THE_INSTALLED_COMMAND else forked
     namespace: dict[str, Any] = {"__name__": "__main__"}
     printed: str | None = None
     for block in blocks_of(page):
@@ -133,7 +138,7 @@ def test_code_blocks_run_and_print_what_the_page_shows(
         elif block.code.strip() in NOT_RUN:
             printed = None
         elif block.language == "bash":
-            printed = run_bash(block.code, tmp_path)
+            printed = run_bash(block.code, tmp_path, programs)
         elif block.language == "python":
             printed = run_python(block, page, namespace)
         elif block.language == "python airflow":  # tests/test_operations.py runs it, with stand-ins

@@ -41,15 +41,13 @@ def test_inputs_in_one_warm_process(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert found["by_exit_code"]["3"] > INPUTS // 3  # and many are not
 
 
-def test_inputs_through_the_real_command(tmp_path: Path) -> None:
+def test_inputs_through_the_real_command(tmp_path: Path, forked_commands: Any) -> None:
     ended: list[int] = []
 
     def run_with(data: bytes) -> None:
         (tmp_path / "input.parquet").write_bytes(data)
-        done = subprocess.run(
-            [sys.executable, "-m", "seedrank", "build", "input.parquet", "--out", "graph", "--overwrite"],
-            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
-        )  # fmt: skip
+        command = ["build", "input.parquet", "--out", "graph", "--overwrite"]
+        done = forked_commands.run(command, folder=tmp_path, timeout_s=60)
         assert done.returncode in (0, 3), done.stderr
         assert "Traceback" not in done.stderr
         assert done.returncode == 0 or "input.parquet" in done.stderr

@@ -13,19 +13,20 @@
 # one; the tables of benchmarks/README.md: gpu_tables.md beside them. Exit status: 0 every stage ended well; 1 one
 # failed; 3 none failed, but one was cut or not begun; 4 there is no GPU that works, and why; 2 usage.
 #
-# Seconds to expect on one H200 and 16 cores, estimated: the CPU's share from times on two cores (RMAT 22 is four times
-# RMAT 20), the GPU's from bytes.
+# Seconds to expect on one H200 and 16 cores, estimated: the CPU's share from times on two busy cores (42 s of one core
+# for RMAT 20 and its store; RMAT 22 is four and a half times that), the GPU's from bytes.
 #
-#     graphs      90   beside the stages before: RMAT 20 18 s, RMAT 22 75 s; one core each, then all for the stores
+#     graphs     230   one core, beside the stages from compile to the sanitizers: RMAT 20 40 s, RMAT 22 190 s
 #     probe       10   CuPy is imported, kernels are compiled (2 to 4 s, once)
 #     compile     20   CPU only
-#     tests      150   the same tests take 250 s of one core on the stand-in, whose kernels run on the CPU
+#     tests      150   the same tests take 90 s of one core on the stand-in, whose kernels run on the CPU; on a GPU every
+#                      process that tries it imports CuPy and makes a context, 3 s each
 #     steps       40   graph 10 s; 4 widths x 66 steps of 4 to 30 ms; cuSPARSE some times that
 #     selection   30   graph 10 s; NumPy sorts for 10 s
-#     jobs 20     20   2,048 queries: 32 blocks; the CPU 8 s
-#     sanitizers 120   8 runs of 3,000 launches, each 50 times slower than without
+#     jobs 20     60   2,048 queries: 32 blocks; Numba compiles for the CPU for 20 to 45 s, once, which then takes 8 s
+#     sanitizers 120   8 runs of 300 to 1,100 launches; most of it is imports, slowed down as well
 #     jobs 22     40   512 queries: 8 blocks; the CPU 10 s
-#     recall      60   graph 15 s; walks and vectors by 16 cores
+#     recall      90   graph 15 s; Numba compiles for 20 s; walks and vectors by 16 cores
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 python=${PYTHON:-.venv/bin/python}
@@ -126,7 +127,7 @@ stage tests 240 "$python" -m pytest -q -p no:cacheprovider -k "$which_tests" "${
 if prepared $small; then
     stage steps 90 "$python" $here/step_times.py --scales $small --cache "$folder" --name ${prefix}steps
     stage selection 60 "$python" $here/selection_times.py --scales $small --cache "$folder" --name ${prefix}selection
-    stage "jobs rmat$small" 60 "$python" $here/job_times.py --folder "$folder" --scales $small --queries $many \
+    stage "jobs rmat$small" 120 "$python" $here/job_times.py --folder "$folder" --scales $small --queries $many \
         --name ${prefix}jobs_$small
 fi
 if command -v compute-sanitizer >/dev/null; then
@@ -143,7 +144,7 @@ if prepared $large; then
         --name ${prefix}jobs_$large
 fi
 if prepared $small; then
-    stage recall 120 "$python" $here/recall_times.py --scales $small --cache "$folder" --vectors $vectors \
+    stage recall 150 "$python" $here/recall_times.py --scales $small --cache "$folder" --vectors $vectors \
         --queries $many --name ${prefix}recall
 fi
 

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -226,39 +225,32 @@ def test_edges_that_do_not_fit_a_key(tmp_path: Path) -> None:
         seedrank.build(edges, out=tmp_path / "graph")
 
 
-def faulty_build(edges: Path, folder: Path, fault: str) -> subprocess.CompletedProcess[str]:
-    """The real command with little memory and a fault; see tests/faulty.py."""
-    command = [
-        sys.executable,
-        str(FAULTY),
-        "build",
-        str(edges),
-        "--out",
-        str(folder / "graph"),
-        "--memory-limit",
-        "1MB",
-    ]
-    environment = {**os.environ, "FAULT": fault, "FAULT_BELOW": str(folder)}
-    return subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
-
-
-def test_full_disk_and_kill_leave_nothing_that_stays(tmp_path: Path) -> None:
+def test_full_disk_and_kill_leave_nothing_that_stays(tmp_path: Path, forked_commands: Any) -> None:
     edges, folder = tmp_path / "edges.parquet", tmp_path / "there"
+
+    def faulty_build(fault: str) -> subprocess.CompletedProcess[str]:
+        """The real command with little memory and a fault; see tests/faulty.py."""
+        command = ["build", str(edges), "--out", str(folder / "graph"), "--memory-limit", "1MB"]
+        ended: subprocess.CompletedProcess[str] = forked_commands.run(
+            command, environment={"FAULT": fault, "FAULT_BELOW": str(folder)}
+        )
+        return ended
+
     numbers = np.arange(ROWS)
     pq.write_table(pa.table({"src": numbers % 1009, "dst": numbers * numbers % 2003}), edges)
     folder.mkdir()
-    full = faulty_build(edges, folder, "ENOSPC:-keys")
+    full = faulty_build("ENOSPC:-keys")
     assert full.returncode == 5, full.stderr
     assert "No space left on device" in full.stderr
     assert not [path for path in folder.iterdir() if "lock" not in path.name]
 
-    killed = faulty_build(edges, folder, "KILL:by_destination_neighbors")
+    killed = faulty_build("KILL:by_destination_neighbors")
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     left = [path.name for path in folder.iterdir() if ".staged-" in path.name]
     assert len(left) == 2
     assert any(name.endswith("-edges") for name in left)
 
-    again = faulty_build(edges, folder, f"list:{tmp_path / 'steps'}")
+    again = faulty_build(f"list:{tmp_path / 'steps'}")
     assert again.returncode == 0, again.stderr
     assert "build_bucketed" in again.stderr
     assert [path.name for path in folder.iterdir() if "lock" not in path.name] == ["graph"]

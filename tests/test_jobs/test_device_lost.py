@@ -26,18 +26,18 @@ def fault_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, str], list[int]]
     """Let the device fail from a block on; returns the sizes of the blocks that were tried, as they come."""
     if not importlib.import_module("cupy").__version__.endswith("fake"):
         pytest.skip("there is a real GPU here, whose faults nobody chooses")
-    score = PprRunner.score
+    compute = PprRunner.compute
 
     def arrange(block: int, fault: str) -> list[int]:
         tried: list[int] = []
 
-        def failing(self: PprRunner, queries: Any) -> Any:
+        def failing(self: PprRunner, queries: Any, meanwhile: Any) -> Any:
             tried.append(len(queries))
             if len(tried) == block:
                 monkeypatch.setenv("FAKE_CUPY_FAULT", fault)
-            return score(self, queries)
+            return compute(self, queries, meanwhile)
 
-        monkeypatch.setattr(PprRunner, "score", failing)
+        monkeypatch.setattr(PprRunner, "compute", failing)
         return tried
 
     return arrange

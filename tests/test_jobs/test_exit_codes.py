@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +16,8 @@ import pytest
 import seedrank
 from seedrank import errors
 
-FAULTY = Path(__file__).parents[1] / "faulty.py"
+Process = Callable[..., subprocess.CompletedProcess[str]]
+
 RUN = ("score", "edges.parquet", "--queries", "hits.parquet", "--out", "run", "--backend", "scipy")
 LOST = ("score", "edges.parquet", "--queries", "lost.parquet", "--out", "run", "--backend", "scipy")
 NONE = ("score", "edges.parquet", "--queries", "none.parquet", "--out", "run", "--backend", "scipy")
@@ -33,13 +35,18 @@ def workspace(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def process(workspace: Path, *arguments: str, fault: str = "") -> subprocess.CompletedProcess[str]:
+@pytest.fixture
+def process(workspace: Path, forked_commands: Any) -> Process:
     """Run the command, with a fault at one of its steps (see tests/faulty.py), or as it is."""
-    environment = {**os.environ, "FAULT": fault, "FAULT_BELOW": str(workspace)}
-    program = [sys.executable, str(FAULTY)] if fault else [sys.executable, "-m", "seedrank"]
-    return subprocess.run(
-        [*program, *arguments], cwd=workspace, env=environment, capture_output=True, text=True, check=False
-    )
+
+    def run(*arguments: str, fault: str = "") -> subprocess.CompletedProcess[str]:
+        environment = {"FAULT": fault, "FAULT_BELOW": str(workspace)} if fault else {}
+        ended: subprocess.CompletedProcess[str] = forked_commands.run(
+            arguments, environment=environment, folder=workspace
+        )
+        return ended
+
+    return run
 
 
 #: Exit code → how to get it: arguments, fault, and what standard error says then.
@@ -58,16 +65,16 @@ WAYS: dict[int, tuple[tuple[str, ...], str, str]] = {
 
 
 @pytest.mark.parametrize("code", WAYS)
-def test_every_exit_code(workspace: Path, code: int) -> None:
+def test_every_exit_code(workspace: Path, process: Process, code: int) -> None:
     arguments, fault, said = WAYS[code]
-    ended = process(workspace, *arguments, fault=fault)
+    ended = process(*arguments, fault=fault)
     assert ended.returncode == code, ended.stderr
     assert said in ended.stderr
     assert ("Traceback" in ended.stderr) == (code == 1)
     if code == 1:
         assert "LookupError" in ended.stderr.partition("Traceback")[2]  # what a report needs
     if fault:
-        assert process(workspace, *arguments).returncode == 0  # nothing that was left behind is in the way
+        assert process(*arguments).returncode == 0  # nothing that was left behind is in the way
         assert seedrank.open_run(workspace / "run").manifest.state == "finished"
 
 
@@ -77,18 +84,18 @@ def test_no_exit_code_is_missing_here() -> None:
 
 
 @pytest.mark.parametrize("arguments", [RUN, NONE], ids=["finished before", "no queries"])
-def test_99_where_there_was_nothing_to_do(workspace: Path, arguments: tuple[str, ...]) -> None:
-    first = process(workspace, *arguments, "--skip-code")
+def test_99_where_there_was_nothing_to_do(workspace: Path, process: Process, arguments: tuple[str, ...]) -> None:
+    first = process(*arguments, "--skip-code")
     assert first.returncode == (0 if arguments is RUN else 99), first.stderr
     before = {file: file.stat().st_mtime_ns for file in (workspace / "run").rglob("*")}
-    again = process(workspace, *arguments, "--skip-code", "--json")
+    again = process(*arguments, "--skip-code", "--json")
     assert again.returncode == 99
     assert '"state": "finished"' in again.stdout
-    assert process(workspace, *arguments).returncode == 0
+    assert process(*arguments).returncode == 0
     assert {file: file.stat().st_mtime_ns for file in (workspace / "run").rglob("*")} == before
 
 
-def test_a_block_without_room_for_threads_ends_the_run(workspace: Path) -> None:
+def test_a_block_without_room_for_threads_ends_the_run(workspace: Path, process: Process) -> None:
     """Its queries have not failed: the same command goes on when there is room."""
     script = (
         "import sys\n"
@@ -105,7 +112,7 @@ def test_a_block_without_room_for_threads_ends_the_run(workspace: Path) -> None:
     assert ended.returncode == 4, ended.stderr
     assert "no room for another thread" in ended.stderr
     assert "Traceback" not in ended.stderr
-    assert process(workspace, *RUN).returncode == 0
+    assert process(*RUN).returncode == 0
 
 
 def test_a_machine_without_room_for_threads_is_no_bug(workspace: Path) -> None:

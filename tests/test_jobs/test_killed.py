@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -97,17 +96,16 @@ def check_whole(out: Path, expected: dict[str, bytes]) -> None:
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., dict[str, bytes]]:
+def uninterrupted(
+    forked_commands: Any, inputs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., dict[str, bytes]]:
     """Tables of a run that nothing disturbed."""
     known: dict[Any, dict[str, bytes]] = {}
 
     def find(*options: str, hits: str = "hits") -> dict[str, bytes]:
         if (options, hits) not in known:
             out = tmp_path_factory.mktemp("reference") / "run"
-            subprocess.run(
-                [sys.executable, "-m", "seedrank", *arguments(inputs, out, *options, hits=hits)],
-                check=True, capture_output=True,
-            )  # fmt: skip
+            forked_commands.run(arguments(inputs, out, *options, hits=hits)).check_returncode()
             known[options, hits] = tables(out)
         return known[options, hits]
 
@@ -227,18 +225,20 @@ def test_kill_9_of_a_build_leaves_the_old_store_or_the_new_one(
 
 @pytest.mark.parametrize("number", range(KILLS))
 def test_kill_9_at_a_random_moment(
-    seedrank_command: Command, inputs: Path, uninterrupted: Command, tmp_path: Path, number: int
+    seedrank_command: Command,
+    forked_commands: Any,
+    inputs: Path,
+    uninterrupted: Command,
+    tmp_path: Path,
+    number: int,
 ) -> None:
     expected = uninterrupted(*LARGE)
     below = tmp_path / "below"
     command = arguments(inputs, below / "run", *LARGE)
-    with subprocess.Popen([sys.executable, "-m", "seedrank", *command], stderr=subprocess.PIPE) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if b"backend_chosen" in line:
-                break
-        time.sleep(random.Random(number).uniform(0, 0.3))  # noqa: S311
-        process.kill()
+    process = forked_commands.start_until("backend_chosen", command)
+    time.sleep(random.Random(number).uniform(0, 0.3))  # noqa: S311
+    process.send_signal(signal.SIGKILL)
+    assert process.ended() in (0, -signal.SIGKILL)
     again = seedrank_command(*command)
     assert again.code == 0, again.err
     check_whole(below / "run", expected)

@@ -7,7 +7,6 @@ import logging
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +23,6 @@ from seedrank.io.run.lock import locked
 
 Command = Callable[..., Any]
 
-FAULTY = Path(__file__).parents[1] / "faulty.py"
 EDGES = pa.table({"src": list(range(40)), "dst": [(node * 7 + 1) % 40 for node in range(40)]})
 HITS = pa.table({"query_id": list(range(20)), "node_id": [(node * 3) % 40 for node in range(20)]})
 
@@ -47,29 +45,27 @@ def build_arguments(inputs: Path, out: Path) -> list[str]:
 
 
 @pytest.fixture
-def stopped(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+def stopped(forked_commands: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Start a command and stop the process (SIGSTOP) before a step of the given name: it sleeps with its lock."""
-    started: list[subprocess.Popen[bytes]] = []
+    started = []
 
-    def start(command: list[str], step: str) -> subprocess.Popen[bytes]:
+    def start(command: list[str], step: str) -> Any:
         below, log = tmp_path / "rehearsal", tmp_path / "steps"
         out = Path(command[-1])
         rehearsal = [*command[:-1], str(below / out.name)]
-        environment = {**os.environ, "FAULT": f"list:{log}", "FAULT_BELOW": str(below)}
-        subprocess.run([sys.executable, FAULTY, *rehearsal], env=environment, check=True, capture_output=True)
+        environment = {"FAULT": f"list:{log}", "FAULT_BELOW": str(below)}
+        forked_commands.run(rehearsal, environment=environment).check_returncode()
         steps = log.read_text(encoding="utf-8").splitlines()
         number = next(i for i, name in enumerate(steps) if name.startswith(step))
-        environment |= {"FAULT": f"STOP:{number}", "FAULT_BELOW": str(out.parent)}
-        process = subprocess.Popen([sys.executable, FAULTY, *command], env=environment, stderr=subprocess.DEVNULL)
+        environment = {"FAULT": f"STOP:{number}", "FAULT_BELOW": str(out.parent)}
+        process = forked_commands.start(command, environment=environment)
         started.append(process)
-        _, status = os.waitpid(process.pid, os.WUNTRACED)
-        assert os.WIFSTOPPED(status)
+        assert process.stopped()
         return process
 
     yield start
     for process in started:
-        process.kill()
-        process.wait()
+        process.send_signal(signal.SIGKILL)
 
 
 COMMANDS = pytest.mark.parametrize(
@@ -92,7 +88,7 @@ def test_a_second_process_is_refused_at_once_and_the_first_is_not_disturbed(
         assert f"is being written by another process, number {first.pid} on " in second.err
     assert time.monotonic() - begun < 10
     first.send_signal(signal.SIGCONT)
-    assert first.wait(60) == 0
+    assert first.ended() == 0
     assert [child.name for child in (tmp_path / "place").iterdir()] == ["out"]
 
 
@@ -102,8 +98,8 @@ def test_a_lock_dies_with_its_process(
 ) -> None:
     command = arguments(inputs, tmp_path / "place" / "out")
     first = stopped(command, step)
-    first.kill()
-    first.wait()
+    first.send_signal(signal.SIGKILL)
+    assert first.ended() == -signal.SIGKILL
     assert (tmp_path / "place" / ".out.lock").exists()
     assert seedrank_command(*command).code == 0
     assert [child.name for child in (tmp_path / "place").iterdir()] == ["out"]
@@ -179,8 +175,8 @@ def test_a_file_system_without_locks_is_said_and_used(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_of_processes_that_start_together_one_writes(inputs: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "seedrank", *score_arguments(inputs, tmp_path / "place" / "run")]
+def test_of_processes_that_start_together_one_writes(forked_commands: Any, inputs: Path, tmp_path: Path) -> None:
+    command = [forked_commands.program, *score_arguments(inputs, tmp_path / "place" / "run")]
     running = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
     messages = [process.communicate(timeout=120)[1] for process in running]
     codes = [process.returncode for process in running]
@@ -191,13 +187,13 @@ def test_of_processes_that_start_together_one_writes(inputs: Path, tmp_path: Pat
     assert len(seedrank.open_run(tmp_path / "place" / "run").queries) == len(HITS)
 
 
-def test_24_runs_side_by_side_on_one_store(inputs: Path, tmp_path: Path) -> None:
+def test_24_runs_side_by_side_on_one_store(forked_commands: Any, inputs: Path, tmp_path: Path) -> None:
     reference = seedrank.score(inputs / "graph", queries=HITS, out=tmp_path / "reference", part_size=4)
     expected = {f"{file.parent.name}/{file.name}": file.read_bytes() for file in reference.path.glob("*/*.parquet")}
     runs = [tmp_path / f"run-{number}" for number in range(24)]
     running = [
         subprocess.Popen(
-            [sys.executable, "-m", "seedrank", *score_arguments(inputs, out), "--part-size", "4", "--threads", "1"],
+            [forked_commands.program, *score_arguments(inputs, out), "--part-size", "4", "--threads", "1"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )

@@ -156,6 +156,7 @@ class TestCheck:
             "seeds_given": 14,
             "seeds_missing": 3,
             "eligible_nodes": 2,
+            "taken_over": None,
             "part_range": None,
             "vectors": None,
             "plans": None,

@@ -168,7 +168,7 @@ def test_hits_that_are_refused(store: seedrank.GraphStore, hits: Any, message: s
     [
         ({"part_size": 5}, "option 'part_size' is given for a query in process"),
         ({"all_nodes": "a"}, "'all_nodes'"),
-        ({"rerank": "vectors"}, "has no vectors"),
+        ({"rerank": "vectors"}, "--rerank vectors is given without --node-vectors"),
         ({"weight_column": "other"}, "given with a graph store that was built with"),
         ({"top_n": 5}, "unknown option"),
     ],

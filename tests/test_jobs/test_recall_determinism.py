@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,20 +72,18 @@ def test_bytes_do_not_depend_on_how_it_was_computed(compute: Callable[..., Files
 
 @pytest.mark.parametrize("method", METHODS)
 def test_another_process_writes_the_same_bytes(
-    inputs: tuple[pa.Table, pa.Table], compute: Callable[..., Files], tmp_path: Path, method: Any
+    inputs: tuple[pa.Table, pa.Table],
+    compute: Callable[..., Files],
+    tmp_path: Path,
+    method: Any,
+    forked_commands: Any,
 ) -> None:
     for table, name in zip(inputs, ("edges", "hits"), strict=True):
         pq.write_table(table, tmp_path / f"{name}.parquet")
     limits = [f"--{name.replace('_', '-')}={value}" for name, value in BUDGET[method].items()]
-    subprocess.run(
-        [
-            sys.executable, "-m", "seedrank", "score", tmp_path / "edges.parquet",
-            "--queries", tmp_path / "hits.parquet", "--out", tmp_path / "other",
-            "--method", method, "--direction", "both", "--paths", "--top-k", "20", *limits,
-        ],
-        check=True,
-        capture_output=True,
-    )  # fmt: skip
+    command = ["score", "edges.parquet", "--queries", "hits.parquet", "--out", "other", "--method", method]
+    options = ["--direction", "both", "--paths", "--top-k", "20", *limits]
+    forked_commands.run([*command, *options], folder=tmp_path).check_returncode()
     assert files_of(seedrank.open_run(tmp_path / "other")) == compute(method)
 
 

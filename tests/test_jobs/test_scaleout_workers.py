@@ -22,6 +22,7 @@ import seedrank
 from seedrank.config import ScoreOptions, make_options
 from seedrank.errors import ConfigError, ResourceError
 from seedrank.io.run.part_writers import FolderParts
+from seedrank.jobs import plan as plan_module
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.progress import Silent
 from seedrank.jobs.queries import segment_size
@@ -61,12 +62,42 @@ def test_options_that_mean_nothing(options: dict[str, Any], message: str) -> Non
         make_options(ScoreOptions, options)
 
 
-@pytest.mark.parametrize("value", ["2", '"2"', '"gpu"'])
+@pytest.mark.parametrize(("value", "code"), [("2", 0), ('"2"', 0), ('"gpu"', 4)])
 def test_a_configuration_file_names_workers_as_a_number_or_a_word(
-    seedrank_command: Any, store: seedrank.GraphStore, hits: Path, tmp_path: Path, value: str
+    seedrank_command: Any,
+    store: seedrank.GraphStore,
+    hits: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    value: str,
+    code: int,
 ) -> None:
+    monkeypatch.setattr(scaleout_devices, "probe_device", lambda: DeviceReport("no-driver"))
     (tmp_path / "run.toml").write_text(f"[plan]\nworkers = {value}\n", encoding="utf-8")
-    assert seedrank_command("plan", store.path, "--queries", hits, "--config", tmp_path / "run.toml").code == 0
+    assert seedrank_command("plan", store.path, "--queries", hits, "--config", tmp_path / "run.toml").code == code
+
+
+def test_plan_says_what_each_worker_has(
+    store: seedrank.GraphStore, hits: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = seedrank.plan(store, queries=hits, memory_limit="100kB", threads=1, **OPTIONS)
+    shared = seedrank.plan(store, queries=hits, memory_limit="200kB", workers=2, **OPTIONS)
+    own = ("memory_budget_bytes", "block_size", "block_bytes", "graph_memory", "parts", "edge_columns")
+    assert [getattr(shared, name) for name in own] == [getattr(alone, name) for name in own]
+    assert (alone.workers, shared.workers) == (None, 2)
+    assert shared.peak_memory_bytes == 2 * alone.peak_memory_bytes + plan_module.BASE_BYTES
+    free = [seedrank.plan(store, queries=hits, workers=count, **OPTIONS).memory_budget_bytes for count in (None, 4)]
+    assert free[1] < free[0] / 3
+    # Time is divided among as many as have a part and a processor.
+    monkeypatch.setattr(plan_module, "probe_product", lambda options, **_: float(options.threads or 99))
+    monkeypatch.setattr(plan_module, "processors", lambda: 4)
+    monkeypatch.setattr("seedrank.jobs.scaleout.share.processors", lambda: 4)
+    assert alone.edge_columns is not None
+    for workers, rate in ((None, 99), (2, 2 * 2), (4, 4), (16, 4), (1, 4)):
+        plan = seedrank.plan(store, queries=hits, probe=True, workers=workers, **OPTIONS)
+        assert plan.seconds == pytest.approx(alone.edge_columns / rate)
+    two_parts = seedrank.plan(store, queries=hits, probe=True, workers=4, **OPTIONS | {"part_size": 20})
+    assert two_parts.seconds == pytest.approx(alone.edge_columns / 2)
 
 
 def test_workers_of_gpus_without_a_gpu(

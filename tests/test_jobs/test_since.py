@@ -76,6 +76,7 @@ def taken_over(
     for mine, theirs in zip(since.manifest.parts, fresh.manifest.parts, strict=True):
         assert (mine.iterations, mine.largest_error_bound) == (theirs.iterations, theirs.largest_error_bound)
     assert sum(part.taken_over for part in since.manifest.parts) == since.manifest.queries.taken_over
+    assert seedrank.check(store, **after, since=str(before), **both).taken_over == since.manifest.queries.taken_over
     return since.manifest.queries.taken_over
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -194,42 +192,22 @@ def test_cancelling_keeps_finished_parts_and_drops_the_one_in_work(
 
 
 @pytest.fixture
-def running(large: seedrank.GraphStore, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+def running(forked_commands: Any, large: seedrank.GraphStore, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Start a job that does not end by itself, and wait until it is scoring."""
     hits = tmp_path / "hits.parquet"
     pq.write_table(hits_of(4), hits)
     started = []
 
-    def start(*options: str) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "seedrank",
-                "score",
-                large.path,
-                "--queries",
-                hits,
-                "--out",
-                tmp_path / "run",
-                *options,
-            ],
-            stderr=subprocess.PIPE,
-        )
+    def start(*options: str) -> Any:
+        command = ["score", str(large.path), "--queries", str(hits), "--out", str(tmp_path / "run"), *options]
+        process = forked_commands.start_until("backend_chosen", command)
         started.append(process)
-        assert process.stderr is not None
-        for line in process.stderr:
-            if b"backend_chosen" in line:
-                break
         time.sleep(1.0)
         return process
 
     yield start
     for process in started:
-        process.kill()
-        process.wait()
-        assert process.stderr is not None
-        process.stderr.close()
+        process.send_signal(signal.SIGKILL)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -239,15 +217,15 @@ def running(large: seedrank.GraphStore, tmp_path: Path) -> Iterator[Callable[...
     ids=["walk", "ppr"],
 )
 def test_signals_end_the_run_with_their_code(
-    running: Callable[..., subprocess.Popen[bytes]],
+    running: Callable[..., Any],
     tmp_path: Path,
     number: signal.Signals,
     code: int,
     options: tuple[str, ...],
 ) -> None:
     process = running(*options)
-    os.kill(process.pid, number)
-    assert process.wait(timeout=30) == code
+    process.send_signal(number)
+    assert process.ended() == code
     manifest = seedrank.open_run(tmp_path / "run").manifest
     assert manifest.state == "interrupted"
     assert not (tmp_path / "run" / "_SUCCESS").exists()

@@ -244,6 +244,30 @@ def test_errors_of_the_driver_are_told_apart(
     works[work]()
 
 
+def test_a_report_holds_the_sums_of_its_step_whenever_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = some_graph()
+    seeds = graph.seeds([{node: 1.0} for node in range(5)])
+    found: dict[bool, list[list[float]]] = {}
+    for at_once in (True, False):
+        backend, reports = loaded(graph), []
+        backend.start(query_block(seeds, 0, 5), restart=0.3)
+        for _ in range(3):
+            reports.append(backend.step())
+            assert not at_once or reports[-1].mass.size == 5
+        backend.keep(np.array([1, 3]))
+        found[at_once] = [[*each.mass, *each.dangling_mass, *each.difference] for each in reports]
+    assert found[True] == found[False]
+    assert len({tuple(sums) for sums in found[True]}) == 3
+
+
+def test_a_report_that_does_not_wait_is_noticed(stand_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = some_graph()
+    backend = loaded(graph)
+    backend.start(query_block(graph.seeds([{0: 1.0}]), 0, 1), restart=0.3)
+    monkeypatch.setattr(stand_in.cuda.Event, "synchronize", lambda self: None)
+    assert abs(float(backend.step().mass[0]) - 1) > 1e-3
+
+
 def test_works_in_turn_only() -> None:
     backend = create_backend("gpu")
     graph = some_graph()

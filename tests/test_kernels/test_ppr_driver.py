@@ -10,7 +10,7 @@ import pytest
 
 from seedrank.errors import ConfigError, KernelError
 from seedrank.kernels.arrays import Int64Array
-from seedrank.kernels.backend import StepReport
+from seedrank.kernels.backend import StepReport, StepSums
 from seedrank.kernels.backends.resolver import BackendDecision, create_backend, resolve_backend
 from seedrank.kernels.backends.scipy import ScipyBackend
 from seedrank.kernels.building.adjacency import build_adjacency
@@ -34,7 +34,7 @@ class Recorder(ScipyBackend):
     def step(self, *, measure: bool = True) -> StepReport:
         report = super().step(measure=measure)
         self.widths.append(len(report.mass))
-        return replace(report, mass=report.mass * self.spoil)
+        return StepSums(report.mass * self.spoil, report.dangling_mass, report.difference)
 
     def keep(self, columns: Int64Array) -> None:
         self.kept.append(columns.tolist())
@@ -165,3 +165,16 @@ def test_backend_refuses_to_work_out_of_turn() -> None:
         ScipyBackend().start(query_block(kernel_graph(EDGES).seeds([{1: 1}]), 0, 1), restart=0.5)
     with pytest.raises(RuntimeError, match="start comes first"):
         ScipyBackend().keep(np.zeros(1, np.int64))
+
+
+@pytest.mark.parametrize(("tolerance", "before"), [(0.0, 7), (1e-9, 1)], ids=["fixed", "certified"])
+def test_the_host_works_once_before_it_waits_for_the_first_sums(tolerance: float, before: int) -> None:
+    """Under a fixed number of steps all but the last two have been asked for by then."""
+    graph = kernel_graph([(0, 1), (1, 2), (2, 0), (0, 2)])
+    backend, steps = Recorder(), []
+    run(
+        backend, graph, [{0: 1.0}], restart=0.3, tolerance=tolerance, max_iterations=8, k=3,
+        meanwhile=lambda: steps.append(len(backend.widths)),
+    )  # fmt: skip
+    assert steps == [before]
+    assert len(backend.widths) == 8

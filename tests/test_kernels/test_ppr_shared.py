@@ -9,7 +9,7 @@ import pytest
 
 from seedrank.errors import KernelError
 from seedrank.kernels.arrays import DanglingRule, Direction, Precision
-from seedrank.kernels.backend import StepReport, SummingBackend
+from seedrank.kernels.backend import StepReport, StepSums, SummingBackend
 from seedrank.kernels.backends.block_result import BlockResult
 from seedrank.kernels.backends.cpu import CpuBackend
 from seedrank.kernels.backends.resolver import create_backend
@@ -182,7 +182,7 @@ def test_case_2_mass_that_vanishes_without_a_reason_is_an_error(monkeypatch: pyt
 
     def lossy(self: CpuBackend, *, measure: bool = True) -> StepReport:
         report = step(self, measure=measure)
-        return StepReport(report.mass * 0.99, report.dangling_mass, report.difference)
+        return StepSums(report.mass * 0.99, report.dangling_mass, report.difference)
 
     monkeypatch.setattr(CpuBackend, "step", lossy)
     with pytest.raises(KernelError, match="lost or gained mass that dangling nodes do not explain"):

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +51,7 @@ def permits(policy: dict[str, Any], request: Any) -> bool:
     return False
 
 
-def test_the_commands_run_under_the_policy(s3: Any, tmp_path: Path) -> None:
+def test_the_commands_run_under_the_policy(s3: Any, tmp_path: Path, forked_commands: Any) -> None:
     filesystem = s3.filesystem
     filesystem.mkdir(BUCKET)
     pq.write_table(pa.table({"src": [1, 2, 3], "dst": [2, 3, 1]}), tmp_path / "edges.parquet")
@@ -65,7 +64,7 @@ def test_the_commands_run_under_the_policy(s3: Any, tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SEEDRANK_")}
     environment |= s3.environment
     environment |= {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{Path(forked_commands.program).parent}{os.pathsep}{os.environ['PATH']}",
         "ENDPOINT": s3.environment["AWS_ENDPOINT_URL_S3"],
         "SEEDRANK_SCORE_BACKEND": "scipy",
     }

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ import seedrank
 
 Command = Callable[..., Any]
 
-FAULTY = Path(__file__).parents[1] / "faulty.py"
+
 #: Steps before which the run is killed, evenly spread; more by this variable of the environment.
 KILLS = int(os.environ.get("SEEDRANK_TEST_KILLS", "3"))
 
@@ -39,11 +37,6 @@ def command(inputs: Path, tmp_path: Path) -> Callable[..., list[str]]:
         return ["score", str(inputs / "edges.parquet"), "--queries", hits, "--out", out, *options]
 
     return make
-
-
-def started(s3: Any, program: list[str], **variables: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, **s3.environment, **variables}
-    return subprocess.Popen([sys.executable, *program], env=environment, stderr=subprocess.PIPE, text=True)
 
 
 def check_whole(s3: Any, key: str, reference: dict[str, bytes], work: Path) -> None:
@@ -71,6 +64,7 @@ def test_kill_9_before_every_step(
     command: Command,
     reference: dict[str, bytes],
     waits: list[float],
+    forked_commands: Any,
     tmp_path: Path,
 ) -> None:
     s3.faults.requests.clear()
@@ -80,10 +74,10 @@ def test_kill_9_before_every_step(
     assert len(steps) >= 12
     for number in range(0, len(steps), max(1, len(steps) // KILLS)):
         key = f"killed-{number}"
-        process = started(s3, ["-m", "seedrank", *command(s3.url(key))])
+        process = forked_commands.start(command(s3.url(key)), environment=s3.environment)
 
-        def kill(process: subprocess.Popen[str] = process) -> None:
-            process.kill()
+        def kill(process: Any = process) -> None:
+            process.send_signal(signal.SIGKILL)
 
         seen: list[Any] = []
 
@@ -92,8 +86,7 @@ def test_kill_9_before_every_step(
             return changes(request) and len(seen) == number + 1
 
         s3.faults.fail(kill, at_that_step, times=1)
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL, steps[number]
+        assert process.ended() == -signal.SIGKILL, steps[number]
         s3.faults.clear()
         again = seedrank_command(*command(s3.url(key)))
         assert again.code == 0, (steps[number], again.err)
@@ -101,12 +94,20 @@ def test_kill_9_before_every_step(
 
 
 def test_sigterm_closes_the_run_and_gives_the_lock_back(
-    seedrank_command: Command, s3: Any, command: Command, reference: dict[str, bytes], tmp_path: Path
+    seedrank_command: Command,
+    s3: Any,
+    command: Command,
+    reference: dict[str, bytes],
+    tmp_path: Path,
+    forked_commands: Any,
 ) -> None:
-    process = started(s3, ["-m", "seedrank", *command(s3.url("run"))])
-    s3.faults.fail(process.terminate, lambda request: request.path.endswith("queries/part-00000.parquet"), times=1)
-    process.communicate()
-    assert process.returncode == 143
+    process = forked_commands.start(command(s3.url("run")), environment=s3.environment)
+
+    def terminate() -> None:
+        process.send_signal(signal.SIGTERM)
+
+    s3.faults.fail(terminate, lambda request: request.path.endswith("queries/part-00000.parquet"), times=1)
+    assert process.ended() == 143
     assert seedrank.open_run(s3.url("run")).manifest.state == "interrupted"
     assert not {"_lock", "_SUCCESS"} & s3.content("run").keys()
     assert seedrank_command(*command(s3.url("run"))).code == 0
@@ -120,13 +121,13 @@ def test_a_full_or_failing_work_folder(
     command: Command,
     reference: dict[str, bytes],
     tmp_path: Path,
+    forked_commands: Any,
     fault: str,
     file: str,
 ) -> None:
-    program = [str(FAULTY), *command(s3.url("run"))]
-    process = started(s3, program, FAULT=f"{fault}:{file}", FAULT_BELOW=str(tmp_path / "work"))
-    told = process.communicate()[1]
-    assert (process.returncode, file in told) == (5, True), told
+    variables = {"FAULT": f"{fault}:{file}", "FAULT_BELOW": str(tmp_path / "work")}
+    ended = forked_commands.run(command(s3.url("run")), environment={**s3.environment, **variables})
+    assert (ended.returncode, file in ended.stderr) == (5, True), ended.stderr
     manifest = seedrank.open_run(s3.url("run")).manifest
     assert (manifest.state, len(manifest.parts)) == ("failed", int(file[-1]))
     assert seedrank_command(*command(s3.url("run"))).code == 0

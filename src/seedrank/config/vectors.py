@@ -14,7 +14,7 @@ class VectorOptions(OptionModel):
     """How vectors are read, and what they are for."""
 
     vector_column: Annotated[str, option("Input")] = Field(
-        "vector", description="Vector column of the node vectors and the query vectors."
+        "vector", description="Vector column of the node vectors and the query vectors; of --query-info, too."
     )
     vector_node_column: Annotated[str, option("Input")] = Field("id", description="Node id column of the node vectors.")
     vector_query_column: Annotated[str, option("Input")] = Field(

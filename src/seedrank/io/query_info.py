@@ -1,4 +1,4 @@
-"""Attributes of queries, one row a query: text, signals, budget, method, and the nodes that it must not return."""
+"""Attributes of queries, one row a query: text, signals, budget, method, vector, and the nodes not to be returned."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from seedrank.io.arrow.columns import bad_rows, files_of, has_column, id_type_of
 from seedrank.io.ids import IdEncoder, common_id_type, is_string, plain_type
 from seedrank.io.records import InputFileRecord
 from seedrank.io.tables import Batch, TableInput, TableSource
+from seedrank.io.vectors import VectorReader, VectorTable
 
 TEXT, BUDGET, METHOD, EXCLUDE = "text", "budget", "method", "exclude"
 
@@ -39,6 +40,8 @@ class QueryInfoTable:
         Distinct ids of the nodes that queries must not return, sorted.
     exclude_node : ndarray, shape (e,), int32
         Position in ``exclude_node_ids``; ascending and distinct within a query.
+    vectors : VectorTable or None
+        Those of the queries that have one; None where they were not asked for, or there is no such column.
     records : list of InputFileRecord
         What was read.
     """
@@ -50,6 +53,7 @@ class QueryInfoTable:
     exclude_query: npt.NDArray[np.int32]
     exclude_node_ids: pa.Array
     exclude_node: npt.NDArray[np.int32]
+    vectors: VectorTable | None
     records: list[InputFileRecord]
 
     def place(self, column: str) -> str:
@@ -64,6 +68,7 @@ def read_query_info(
     flags: Sequence[str] = (),
     text: bool = False,
     choices: Mapping[str, Sequence[str]] | None = None,
+    vector_column: str | None = None,
 ) -> QueryInfoTable:
     """Read and validate attributes of queries; only the columns that are named here and ``exclude`` are read.
 
@@ -79,12 +84,14 @@ def read_query_info(
         Whether to read ``text``, where it is.
     choices : mapping of str to sequence of str, optional
         Columns of names, read where they are, and the names that each may hold.
+    vector_column : str, optional
+        Column of the vector of the query, read where it is; see `seedrank.io.vectors.read_vectors`.
 
     Raises
     ------
     InputDataError
         No query column, a column in some files only, a column of another type, a null or repeated query id, a name
-        that is not known.
+        that is not known, bad vectors.
     """
     choices = choices or {}
     table = TableInput.open(source, what="query info")
@@ -94,10 +101,14 @@ def read_query_info(
     _check_types(table, there, flags)
     queries = IdEncoder(id_type_of(table, query_id_column), what="query ids of the query info")
     nodes = IdEncoder(_node_type(table, there), what="node ids of the query info")
+    vectors = None
+    if vector_column is not None and has_column(table, "vector", vector_column, explicit=False):
+        vectors = VectorReader(table, query_id_column, vector_column)
     columns: dict[str, list[pa.Array]] = {name: [] for name in there if name != EXCLUDE}
     owners: list[npt.NDArray[np.int64]] = []
     rows = 0
-    for batch in table.batches([query_id_column, *there]):
+    read = [query_id_column, *there, *([] if vectors is None or vector_column is None else [vector_column])]
+    for batch in table.batches(list(dict.fromkeys(read))):
         queries.append(_not_null(batch, query_id_column))
         for name, values in columns.items():
             found = _plain(batch.table.column(name), pa.bool_() if name in flags else pa.large_string())
@@ -108,6 +119,8 @@ def read_query_info(
             owner, node = _elements(batch.table.column(EXCLUDE))
             owners.append(owner + rows)
             nodes.append(node)
+        if vectors is not None:
+            vectors.append(batch)
         rows += batch.table.num_rows
     (codes,), query_ids = queries.finish()
     order = np.argsort(codes, kind="stable")
@@ -133,6 +146,7 @@ def read_query_info(
         exclude_query=exclude_query,
         exclude_node_ids=node_ids,
         exclude_node=exclude_node,
+        vectors=None if vectors is None else vectors.finish("query vectors"),
         records=table.records,
     )
 

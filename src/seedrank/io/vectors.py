@@ -94,13 +94,70 @@ def read_vectors(source: Any, *, what: str, id_column: str, vector_column: str) 
         as vectors not being there, files that are none.
     """
     if is_matrix(source):
-        matrix = read_matrix(source, what=what, id_column=id_column)
-        ids, nulls = matrix.ids, 0
-    else:
-        matrix, nulls = _read_table(TableInput.open(source, what=what), id_column, vector_column)
-        ids = matrix.ids
-    encoder = IdEncoder(ids.type, what=f"ids of the {what}")
-    encoder.append(ids)
+        return _sorted_by_id(read_matrix(source, what=what, id_column=id_column), what, nulls=0)
+    table = TableInput.open(source, what=what)
+    require_column(table, "id", id_column)
+    require_column(table, "vector", vector_column)
+    reader = VectorReader(table, id_column, vector_column)
+    for batch in table.batches([id_column, vector_column]):
+        reader.append(batch)
+    return reader.finish(what)
+
+
+class VectorReader:
+    """Takes the rows (id, vector) of a table as they are read, whatever else is read of them.
+
+    Parameters
+    ----------
+    table : TableInput
+        Has both columns.
+    id_column, vector_column : str
+
+    Raises
+    ------
+    InputDataError
+        The second one holds no vectors.
+    """
+
+    def __init__(self, table: TableInput, id_column: str, vector_column: str) -> None:
+        self._table = table
+        self._id_column = id_column
+        self._vector_column = vector_column
+        kinds = {_element_type(part, vector_column) for part in table.filled_parts} - {None}
+        self._rows = RowStore(np.result_type(*kinds, np.float16))
+        self._kind = id_type_of(table, id_column)
+        self._ids, self._nulls = [pa.array([], self._kind)], 0
+
+    def append(self, batch: Batch) -> None:
+        """Take some rows.
+
+        Raises
+        ------
+        InputDataError
+            A null id, or what is wrong with a vector.
+        """
+        own = _ids_of(batch, self._id_column)
+        present = ~null_rows(batch.table.column(self._vector_column))
+        self._nulls += len(present) - int(present.sum())
+        self._rows.append(_numbers(batch, self._id_column, self._vector_column, present, self._rows.width))
+        self._ids.append((own if present.all() else own.filter(pa.array(present))).cast(self._kind))
+
+    def finish(self, what: str) -> VectorTable:
+        """Return all vectors, under the name that messages call them.
+
+        Raises
+        ------
+        InputDataError
+            An id twice.
+        """
+        place = self._table.parts[0].uri if self._table.parts else self._table.what
+        matrix = Matrix(pa.concat_arrays(self._ids), self._rows.finish(), place, self._table.records)
+        return _sorted_by_id(matrix, what, nulls=self._nulls)
+
+
+def _sorted_by_id(matrix: Matrix, what: str, *, nulls: int) -> VectorTable:
+    encoder = IdEncoder(matrix.ids.type, what=f"ids of the {what}")
+    encoder.append(matrix.ids)
     (codes,), distinct = encoder.finish()
     _refuse_repeated(codes, distinct, matrix.place, what)
     places = np.empty(len(codes), dtype=np.int64)
@@ -131,25 +188,6 @@ def read_vector_ids(source: Any, *, what: str, id_column: str) -> pa.Array:
     kind = id_type_of(table, id_column)
     arrays = [_ids_of(batch, id_column) for batch in table.batches([id_column])]
     return pa.concat_arrays([pa.array([], kind), *(array.cast(kind) for array in arrays)])
-
-
-def _read_table(table: TableInput, id_column: str, vector_column: str) -> tuple[Matrix, int]:
-    """Stream rows (id, vector); also count the null vectors."""
-    for role, column in (("id", id_column), ("vector", vector_column)):
-        require_column(table, role, column)
-    kinds = {_element_type(part, vector_column): part for part in table.filled_parts}
-    store = RowStore(np.result_type(*(kind for kind in kinds if kind is not None), np.float16))
-    kind = id_type_of(table, id_column)
-    ids, nulls = [pa.array([], kind)], 0
-    for batch in table.batches([id_column, vector_column]):
-        own = _ids_of(batch, id_column)
-        vectors = batch.table.column(vector_column)
-        present = ~null_rows(vectors)
-        nulls += len(present) - int(present.sum())
-        store.append(_numbers(batch, id_column, vector_column, present, store.width))
-        ids.append((own if present.all() else own.filter(pa.array(present))).cast(kind))
-    place = table.parts[0].uri if table.parts else table.what
-    return Matrix(pa.concat_arrays(ids), store.finish(), place, table.records), nulls
 
 
 def _ids_of(batch: Batch, column: str) -> pa.Array:

@@ -12,17 +12,19 @@ import numpy as np
 
 from seedrank.config import ScoreOptions, make_options
 from seedrank.io.graph.no_graph import NoGraph
-from seedrank.io.graphstore import verify_graph_store
+from seedrank.io.graphstore import GraphStore, verify_graph_store
 from seedrank.io.records import GraphFacts
 from seedrank.jobs.graphs.followed_graph import type_weights
 from seedrank.jobs.graphs.stores import store_of
 from seedrank.jobs.inputs import JobInputs
-from seedrank.jobs.methods import check_method_options
-from seedrank.jobs.prepare import check_run_output, open_graph
+from seedrank.jobs.methods import check_method_options, method_requirements
+from seedrank.jobs.prepare import check_run_output, open_graph, planned_blocks
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.queries.query_segments import QuerySegments, open_queries
 from seedrank.jobs.queries.query_set import check_query_options
+from seedrank.jobs.run.manifest import new_manifest, record_inputs
 from seedrank.jobs.run.part_ranges import check_graph_of_range, check_range_options, wanted_parts
+from seedrank.jobs.run.taken_over import EarlierResults, open_earlier
 from seedrank.kernels.arrays import BoolArray
 from seedrank.keywords import ScoreKeywords
 
@@ -32,7 +34,8 @@ class CheckReport:
     """What a full validation found: counts, and warnings about what is legal but probably not meant.
 
     With ``--parts`` the queries and their seeds are those of the range, which ``part_range`` names: ``first:last``,
-    without the last. What ``plans`` and ``vectors`` count are all queries.
+    without the last. What ``plans`` and ``vectors`` count are all queries. ``taken_over``: with ``--since`` the queries
+    whose results the earlier run has; else None.
     """
 
     nodes: int
@@ -49,6 +52,7 @@ class CheckReport:
     seeds_given: int
     seeds_missing: int
     eligible_nodes: int
+    taken_over: int | None
     part_range: str | None
     plans: dict[str, int] | None
     vectors: dict[str, Any] | None = None
@@ -115,7 +119,8 @@ def run_check(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options:
         scratch.mkdir()
         queries = open_queries(store, inputs, options, scratch)
         parts, part_range = wanted_parts(len(queries), options)
-        seen = _seeds_of(queries, range(parts.start * options.part_size, parts.stop * options.part_size))
+        earlier = None if options.since is None else _earlier(options, store, queries, built=built)
+        seen = _seeds_of(queries, range(parts.start * options.part_size, parts.stop * options.part_size), earlier)
         query_set, facts = queries.at_hand(), store.facts
         return CheckReport(
             nodes=facts.nodes,
@@ -132,6 +137,7 @@ def run_check(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options:
             seeds_given=seen.given,
             seeds_missing=seen.missing,
             eligible_nodes=facts.nodes if query_set.eligible is None else int(np.count_nonzero(query_set.eligible)),
+            taken_over=None if earlier is None else seen.taken_over,
             part_range=None if part_range is None else f"{part_range.first}:{part_range.last}",
             plans=None if query_set.plans is None else query_set.plans.counts,
             vectors=None
@@ -142,17 +148,18 @@ def run_check(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options:
 
 
 class _Seeds(NamedTuple):
-    """Numbers of queries, of those that have something to score, of their hits, and of those that count for nothing."""
+    """How many queries there are, have something to score, and are in an earlier run; hits, and missing ones."""
 
     queries: int
     valid: int
     given: int
     missing: int
+    taken_over: int
 
 
-def _seeds_of(queries: QuerySegments, wanted: range) -> _Seeds:
+def _seeds_of(queries: QuerySegments, wanted: range, earlier: EarlierResults | None) -> _Seeds:
     """Count the seeds of some queries, one segment after the other."""
-    total = _Seeds(0, 0, 0, 0)
+    total = _Seeds(0, 0, 0, 0, 0)
     first, end = wanted.start, min(wanted.stop, len(queries))
     while first < end:
         query_set, begin = queries.holding(first)
@@ -163,10 +170,21 @@ def _seeds_of(queries: QuerySegments, wanted: range) -> _Seeds:
             np.count_nonzero(query_set.valid[some]),
             query_set.seeds_given[some].clip(min=0).sum(),
             query_set.seeds_missing[some].sum(),
+            0 if earlier is None else np.count_nonzero(earlier.find(query_set.input_hashes[some]) >= 0),
         )
         total = _Seeds(*(before + int(more) for before, more in zip(total, counts, strict=True)))
         first = last
     return total
+
+
+def _earlier(options: ScoreOptions, store: GraphStore, queries: QuerySegments, *, built: bool) -> EarlierResults:
+    """Open the run of ``--since`` as `score` would; it is read as a whole."""
+    assert options.since is not None
+    manifest = new_manifest(options, {})
+    record_inputs(manifest, store, queries, len(queries), place=store.path, built=built)
+    needs = method_requirements(options, store.facts.nodes)
+    manifest.backend = planned_blocks(options, needs, queries=len(queries), solver="")
+    return open_earlier(options.since, manifest, several=len(options.restart_probabilities))
 
 
 def _warnings(seen: _Seeds, eligible: BoolArray | None, graph: GraphFacts | None) -> list[str]:

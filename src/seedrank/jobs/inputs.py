@@ -31,9 +31,10 @@ class JobInputs:
     Attributes
     ----------
     graph : graph store, or an edge list.
-    queries, query_info, nodes, exclude : hits, attributes of queries, node table and exclusions. Hits and exclusions
-        may have been read already (`HitTable`, `ExclusionTable`).
-    node_vectors, query_vectors : vectors, both or neither.
+    queries, query_info, nodes, exclude : hits, attributes of queries, node table and exclusions.
+    node_vectors, query_vectors : vectors, both or neither; those of queries may be among their attributes.
+
+    Hits, exclusions and node vectors may have been read already: `HitTable`, `ExclusionTable`, `VectorSide`.
     """
 
     graph: Any = None

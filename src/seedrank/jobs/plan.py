@@ -6,41 +6,28 @@ import os
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Unpack
 
-import numpy as np
-import pyarrow as pa
-
 from seedrank.config import ScoreOptions, make_options
-from seedrank.errors import InputDataError
-from seedrank.io.graph.no_graph import NoGraph
-from seedrank.io.hits.query_ids import read_query_ids
-from seedrank.io.ids import match_ids
-from seedrank.io.tables import TableInput
-from seedrank.io.vectors import read_vector_ids
-from seedrank.jobs.build import edge_columns, read_nodes_input
-from seedrank.jobs.building.memory import BuildSpace
-from seedrank.jobs.graphs.followed_graph import type_weights
 from seedrank.jobs.graphs.graph_memory import GraphSize, graph_memory
 from seedrank.jobs.graphs.stores import store_of
 from seedrank.jobs.graphs.work_estimate import ppr_work
 from seedrank.jobs.graphs.work_estimate import probe as probe_product
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.methods import METHODS, check_method_options, method_requirements
-from seedrank.jobs.operators.vector_hits import searches_vectors, union_of_ids
+from seedrank.jobs.planned_size import planned_graph, planned_query_count
 from seedrank.jobs.prepare import (
     block_size,
-    check_no_graph_options,
     check_run_output,
-    check_store_options,
     memory_budget,
 )
-from seedrank.jobs.queries.graph_selection import GraphSelection
 from seedrank.jobs.queries.query_segments import may_be_cut
-from seedrank.jobs.queries.query_set import check_query_options, load_query_set
+from seedrank.jobs.queries.query_set import check_query_options
 from seedrank.jobs.queries.segment_size import segment_size
+from seedrank.jobs.resources import processors, shared_memory
 from seedrank.jobs.run.earlier import earlier_runs
 from seedrank.jobs.run.manifest import new_manifest
 from seedrank.jobs.run.part_ranges import check_graph_of_range, check_range_options, part_count, wanted_parts
 from seedrank.jobs.run.run_key import have_same_options
+from seedrank.jobs.scaleout.share import options_of_one, processes_of
 from seedrank.keywords import ScoreKeywords
 
 #: Memory of the interpreter and its libraries, and what one part holds before it is written.
@@ -53,8 +40,12 @@ CANDIDATE_BYTES = 40
 class Plan:
     """What a ``score`` run would do.
 
+    How many queries ``--since`` would take over is not among it: that takes reading the hits, as `seedrank.check` does.
+
     Attributes
     ----------
+    workers : with ``--workers`` how many processes share the machine: memory budget, block, probe and what is said of
+        the graph in memory are those of each; else None.
     graph : "store", "edge list" or "none"; an edge list is built first.
     nodes, edges : of the store; for an edge list upper limits from the footers, and ``exact`` is False.
     eligible_nodes : nodes that pass the filters; None for an edge list, of which only the footers are read.
@@ -77,15 +68,18 @@ class Plan:
     bytes_per_step : what one pass over the graph reads, from memory or from disk; of an edge list without its weights.
     scratch_bytes : disk space in the work folder for a graph that is streamed.
     bytes_read : of a graph that is streamed, what all products of all blocks read at most; else None.
-    peak_memory_bytes : estimate: graph, or what of a streamed one is in memory, + block + parts + interpreter.
+    peak_memory_bytes : estimate: graph, or what of a streamed one is in memory, + block + parts + interpreter; of all
+        processes together.
     largest_output_rows : queries · top-k, or what fewer nodes or hits there are.
     products : with ``--method ppr`` products with the graph that a query takes at most; else None.
     edge_columns : edges times queries of all these products; an edge counts twice with ``--direction both``.
     edge_columns_per_second : with a probe: the rate of one product on a small random graph of the same density here.
-    seconds : ``edge_columns`` at that rate: a rough estimate. The number of products is a bound, and a graph larger
-        than the caches of the machine is slower than the small one.
+    seconds : ``edge_columns`` at that rate, by as many workers as there are parts and processors for: a rough estimate.
+        The number of products is a bound, and a graph larger than the caches of the machine is slower than the small
+        one.
     """
 
+    workers: int | None
     graph: str
     exact: bool
     nodes: int
@@ -177,18 +171,22 @@ def run_plan(
     store = store_of(inputs.graph, work_dir=options.work_dir, fetch=fetch)
     check_graph_of_range(inputs.graph, options, built=store is not None or inputs.graph is None)
     inputs = inputs if store is None else replace(inputs, graph=store)
-    size = _graph_size(inputs.graph, nodes=inputs.nodes, options=options)
-    hits, query_count, plans = _query_size(inputs, nodes_of_type=size.nodes_of_type, options=options)
+    size = planned_graph(inputs.graph, nodes=inputs.nodes, options=options)
+    hits, query_count, plans = planned_query_count(inputs, nodes_of_type=size.nodes_of_type, options=options)
     wanted, part_range = wanted_parts(query_count, options)
-    needs = method_requirements(options, size.nodes)
-    budget = memory_budget(options.memory_limit)
+    workers = processes_of(options)
+    processes = workers or 1
+    own = options if workers is None else options_of_one(options, workers)
+    needs = method_requirements(own, size.nodes)
     memory = None
-    if inputs.graph is not None and "graph_memory" in METHODS[options.method].options:
-        known = GraphSize(size.nodes, size.edges, size.weighted, size.bytes)
-        memory = graph_memory(known, options, needs)
-        budget = memory.left_for_blocks(budget, given=options.memory_limit is not None)
+    with shared_memory(processes):
+        budget = memory_budget(own.memory_limit)
+        if inputs.graph is not None and "graph_memory" in METHODS[options.method].options:
+            known = GraphSize(size.nodes, size.edges, size.weighted, size.bytes)
+            memory = graph_memory(known, own, needs)
+            budget = memory.left_for_blocks(budget, given=options.memory_limit is not None)
+        width = block_size(own, needs, budget=budget, queries=query_count)
     held = memory.streamed_bytes if memory is not None and memory.streamed else size.bytes
-    width = block_size(options, needs, budget=budget, queries=query_count)
     # Hits are candidates whether the graph has them or not.
     eligible = size.nodes if size.eligible is None else size.eligible
     beyond = size.nodes if options.include_expanded else 0
@@ -198,14 +196,16 @@ def run_plan(
     rate = None
     if probed and work is not None:
         rate = probe_product(
-            options,
+            own,
             backend=needs.decision.name,
             nodes=size.nodes,
             edges=size.edges,
             width=width,
             weighted=size.weighted,
         )
+    of_one = held + needs.block_bytes(min(width, max(query_count, 1))) + part_rows * CANDIDATE_BYTES + BASE_BYTES
     return Plan(
+        workers=workers,
         graph="none" if inputs.graph is None else "store" if size.exact else "edge list",
         exact=size.exact,
         nodes=size.nodes,
@@ -236,100 +236,16 @@ def run_plan(
         bytes_read=None
         if memory is None or work is None or not memory.streamed
         else memory.bytes_per_step * work.products * -(-query_count // width),
-        peak_memory_bytes=held
-        + needs.block_bytes(min(width, max(query_count, 1)))
-        + part_rows * CANDIDATE_BYTES
-        + BASE_BYTES,
+        # Workers have a process beside them that reads and records.
+        peak_memory_bytes=of_one if workers is None else workers * of_one + BASE_BYTES,
         largest_output_rows=query_count * most_candidates,
         products=None if work is None else work.products,
         edge_columns=None if work is None else work.edge_columns,
         edge_columns_per_second=rate,
-        seconds=None if work is None or rate is None else work.edge_columns / rate,
+        seconds=None
+        if work is None or rate is None
+        else work.edge_columns / rate / _at_once(own, processes, parts=len(wanted), backend=needs.decision.name),
     )
-
-
-@dataclass(frozen=True)
-class _GraphSize:
-    exact: bool
-    nodes: int
-    edges: int
-    bytes: int
-    nodes_of_type: dict[str, int] | None
-    eligible: int | None
-    weighted: bool
-    temporary_bytes: int | None = None
-
-
-def _graph_size(graph: Any, *, nodes: Any, options: ScoreOptions) -> _GraphSize:
-    if graph is None:
-        check_no_graph_options(nodes=nodes, options=options)
-        return _GraphSize(True, 0, 0, 0, None, 0, weighted=False)
-    store = store_of(graph)
-    if store is not None:
-        check_store_options(store, nodes=nodes, options=options)
-        type_weights(options, store.facts.edge_types)
-        filtered, facts = GraphSelection(store, options).filtered, store.facts
-        eligible = facts.nodes if filtered is None else int(np.count_nonzero(filtered))
-        return _GraphSize(True, facts.nodes, facts.edges, store.store_bytes, facts.node_types, eligible, facts.weighted)
-    table = TableInput.open(graph, what="edges")
-    if any(part.rows is None for part in table.parts):
-        # A stream in memory has no footer: only reading it tells its length.
-        for _ in table.batches([options.src_column]):
-            pass
-    rows = sum(record.rows for record in table.records)
-    space = BuildSpace.of(table, edge_columns(options), options.memory_limit)
-    listed = 0
-    types: dict[str, int] | None = None
-    if nodes is not None and options.all_nodes is not None:
-        node_table = read_nodes_input(nodes, options)
-        assert node_table is not None
-        listed = len(node_table.ids)
-        if "type" in node_table.attributes.column_names:
-            counted = node_table.attributes.column("type").value_counts().to_pylist()
-            types = {row["values"]: row["counts"] for row in counted}
-    elif nodes is not None:
-        listed = sum(record.rows for record in TableInput.open(nodes, what="nodes").records)
-    # Every row may bring two nodes of its own; two CSRs of int32 neighbours, int64 offsets, two orders, an 8 byte id.
-    most_nodes = listed + 2 * rows
-    size = rows * 2 * 4 + most_nodes * (2 * 8 + 2 * 4 + 8)
-    return _GraphSize(False, most_nodes, rows, size, types, None, space.weighted, space.temporary_bytes)
-
-
-def _query_size(
-    inputs: JobInputs, *, nodes_of_type: dict[str, int] | None, options: ScoreOptions
-) -> tuple[int, int, dict[str, int] | None]:
-    """Rows of hits, distinct queries, and the queries by plan."""
-    store = NoGraph() if inputs.graph is None else store_of(inputs.graph)
-    if options.method == "auto" and store is not None:
-        # Plans depend on which hits the graph has, so that here the hits are read.
-        query_set = load_query_set(store, inputs, options)
-        assert query_set.plans is not None
-        rows = sum(file.rows for file in query_set.records["queries"].files) if "queries" in query_set.records else 0
-        return rows, len(query_set), query_set.plans.counts
-    if options.all_nodes is None:
-        rows, ids = 0, pa.nulls(0)
-        if inputs.queries is not None:
-            found = read_query_ids(inputs.queries, column=options.hit_query_column)
-            rows, ids = found.rows, found.query_ids
-        if inputs.query_vectors is not None:
-            asked = read_vector_ids(inputs.query_vectors, what="query vectors", id_column=options.vector_query_column)
-            rows += len(asked) * (options.vector_depth if searches_vectors(options) else 0)
-            ids = union_of_ids((ids, "query_id of the hits"), (asked, "ids of the query vectors"))[1]
-        count = len(ids)
-        if inputs.query_info is not None:
-            more = read_query_ids(inputs.query_info, column=options.hit_query_column, what="query info").query_ids
-            count += int((match_ids(more, ids) < 0).sum())
-        return rows, count, None
-    if not nodes_of_type or options.all_nodes not in nodes_of_type:
-        raise InputDataError(
-            f"--all-nodes {options.all_nodes!r}: no node has this type",
-            expected="one of " + ", ".join(map(repr, nodes_of_type))
-            if nodes_of_type
-            else "a node table with a type column",
-            fix="correct the name, or pass --nodes",
-        )
-    count = nodes_of_type[options.all_nodes]
-    return count, count, None
 
 
 def _parts_there(out: str | os.PathLike[str] | None, options: ScoreOptions, wanted: range) -> int:
@@ -338,3 +254,11 @@ def _parts_there(out: str | os.PathLike[str] | None, options: ScoreOptions, want
     mine = new_manifest(options, {})
     same = [manifest for manifest in earlier_runs(out, options).manifests if have_same_options(manifest, mine)]
     return len({record.part for manifest in same for record in manifest.parts if record.part in wanted})
+
+
+def _at_once(options: ScoreOptions, processes: int, *, parts: int, backend: str) -> float:
+    """How many processes' worth of work is done at a time: no more than there are parts, and processors for."""
+    at_once = float(max(1, min(processes, parts)))
+    if backend in ("gpu", "cugraph"):
+        return at_once
+    return max(1.0, min(at_once, processors() / (options.threads or processors())))

@@ -17,17 +17,21 @@ from seedrank.errors import ConfigError, InputDataError
 from seedrank.io.graph.no_graph import NoGraph
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.queries import HitTable, read_hits
+from seedrank.jobs.brought_along import BroughtAlong, hit_table
 from seedrank.jobs.clock import Clock
 from seedrank.jobs.graphs.stores import store_of
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.methods import check_method_options, start_method
 from seedrank.jobs.operators.hit_lists import UNNAMED_SOURCE
+from seedrank.jobs.operators.vector_hits import refuse_source_of_vectors, searches_vectors
 from seedrank.jobs.prepare import check_store_options
 from seedrank.jobs.progress import Stopwatch
+from seedrank.jobs.queries.graph_selection import GraphSelection
 from seedrank.jobs.queries.job_hits import hit_columns, no_hits, takes_signed
-from seedrank.jobs.queries.query_set import load_query_set
+from seedrank.jobs.queries.query_set import QuerySet, load_query_set
 from seedrank.jobs.resources import limited_threads
 from seedrank.jobs.run.parts import candidates_table
+from seedrank.jobs.vectors import read_node_vectors
 from seedrank.keywords import ScoreKeywords
 
 #: What the query is called that is given no id.
@@ -50,6 +54,8 @@ class Ranker:
         ``method="fuse"`` and ``"semantic"`` need none.
     sources : sequence of str
         Sources that hits may be from, beyond those that options name: fused runs have a column for each.
+    node_vectors : like that of `seedrank.score`, optional
+        They are read once; queries may then have a vector.
     **options
         See `seedrank.config.ScoreOptions`; those of the run folder and of parts have no place here.
 
@@ -66,6 +72,7 @@ class Ranker:
         graph: GraphStore | str | os.PathLike[str] | None = None,
         *,
         sources: Sequence[str] = (),
+        node_vectors: Any = None,
         **options: Unpack[ScoreKeywords],
     ) -> None:
         self._options = make_options(ScoreOptions, options)
@@ -74,11 +81,21 @@ class Ranker:
         self._store = _open(graph, self._options)
         self._sources = {*sources, *_named_sources(self._options)}
         self._turn = threading.Lock()
+        self._graph = GraphSelection(self._store, self._options)
+        self._vectors = None if node_vectors is None else read_node_vectors(node_vectors, self._options)
         clock = Clock(timeout_s=self._options.timeout_s)
-        nothing = load_query_set(self._store, JobInputs(queries=self._declared(no_hits())), self._options)
+        nothing = self._query_set(no_hits(), BroughtAlong(pa.nulls(0), self._store, self._options))
         self._runner = start_method(self._store, lambda: nothing, self._options, Stopwatch(), clock)
 
-    def rank(self, hits: Any, *, query_id: int | str = QUERY_ID) -> pa.Table:
+    def rank(
+        self,
+        hits: Any,
+        *,
+        query_id: int | str = QUERY_ID,
+        query_info: Any = None,
+        exclude: Any = None,
+        query_vectors: Any = None,
+    ) -> pa.Table:
         """Rank the hits of one query.
 
         Parameters
@@ -89,6 +106,12 @@ class Ranker:
             ``query_id``.
         query_id : int or str
             Id of the query, where the hits have none. The random numbers of walks depend on it.
+        query_info : mapping or table, optional
+            {attribute: value}, or a table of one row: what the query has of the attributes that `seedrank.score` reads.
+        exclude : sequence or table, optional
+            Ids of nodes that the query must not return; or a table, as `seedrank.score` takes it.
+        query_vectors : sequence or array of one dimension, optional
+            The vector of the query, where there are node vectors; or what `seedrank.score` takes.
 
         Returns
         -------
@@ -98,10 +121,12 @@ class Ranker:
 
         Raises
         ------
+        ConfigError
+            A vector without node vectors, or twice.
         InputDataError
-            Hits that `seedrank.score` would refuse, or of more than one query.
+            What `seedrank.score` would refuse, or more than one query.
         """
-        table = _hit_table(hits, query_id, self._store, self._options)
+        table = hit_table(hits, query_id, self._store, self._options)
         found = read_hits(
             table,
             hit_columns(self._options),
@@ -109,13 +134,10 @@ class Ranker:
         )
         if not len(found.query_ids):
             found = replace(found, query_ids=pa.array([query_id]), null_list=np.zeros(1, np.bool_))
-        if len(found.query_ids) != 1:
-            raise InputDataError(
-                f"hits: there are rows of {len(found.query_ids)} queries",
-                expected="the hits of one query",
-                fix="call rank once for each, or seedrank.score for many",
-            )
-        query_set = load_query_set(self._store, JobInputs(queries=self._declared(found)), self._options)
+        _check_one(found.query_ids)
+        brought = BroughtAlong(found.query_ids, self._store, self._options)
+        query_set = self._query_set(found, brought, info=query_info, exclude=exclude, vectors=query_vectors)
+        _check_one(query_set.query_ids)
         only = np.zeros(1, dtype=np.int64)
         counts, outcomes = np.zeros(len(self._options.restart_probabilities), dtype=np.int32), []
         if query_set.valid[0]:
@@ -123,6 +145,25 @@ class Ranker:
                 outcomes = [self._runner.on(query_set).score(only)]
             counts = outcomes[0].counts
         return candidates_table(0, counts, outcomes, query_set, self._options)
+
+    def _query_set(
+        self, hits: HitTable, brought: BroughtAlong, *, info: Any = None, exclude: Any = None, vectors: Any = None
+    ) -> QuerySet:
+        """Return the query of some hits, and of what else it has; or none."""
+        table = None if info is None else brought.info(info)
+        if self._vectors is not None:
+            if searches_vectors(self._options):
+                refuse_source_of_vectors(hits)
+            if vectors is None and (table is None or self._options.vector_column not in table.column_names):
+                vectors = brought.no_vector(self._vectors)
+        inputs = JobInputs(
+            queries=self._declared(hits),
+            query_info=table,
+            exclude=None if exclude is None else brought.exclusions(exclude),
+            node_vectors=self._vectors,
+            query_vectors=None if vectors is None else brought.vectors(vectors),
+        )
+        return load_query_set(self._store, inputs, self._options, graph=self._graph)
 
     def _declared(self, hits: HitTable) -> HitTable:
         """Keep the hits of the sources to use, and name all sources, those that this query has no hit of included."""
@@ -140,13 +181,16 @@ class Ranker:
                 source=None if hits.source is None else hits.source[keep],
             )
         unnamed = hits.source is None and len(hits.query) > 0
-        named = {name for name in hits.source_names if name is not None} | self._sources
+        known = {name for name in hits.source_names if name is not None}
+        named = (known & {*self._options.source} if self._options.source else known) | self._sources
         if unnamed or None in hits.source_names:
             named.discard(UNNAMED_SOURCE)
         if not named:
-            return hits
+            return replace(hits, source=None, source_names=()) if self._options.source else hits
         names = (*sorted(named), *((None,) if unnamed or None in hits.source_names else ()))
-        code = np.array([names.index(name) for name in hits.source_names or (None,) if name in names], np.int32)
+        # Names of sources that were left out have no hit any more.
+        place = {name: number for number, name in enumerate(names)}
+        code = np.array([place.get(name, -1) for name in hits.source_names or (None,)], np.int32)
         given = np.zeros(len(hits.query), np.int32) if hits.source is None else hits.source
         return replace(hits, source=code[given], source_names=names)
 
@@ -156,15 +200,21 @@ def rerank(
     graph: GraphStore | str | os.PathLike[str] | Ranker | None = None,
     *,
     query_id: int | str = QUERY_ID,
+    query_info: Any = None,
+    exclude: Any = None,
+    node_vectors: Any = None,
+    query_vectors: Any = None,
     **options: Unpack[ScoreKeywords],
 ) -> pa.Table:
     """Rank the hits of one query on a graph, in this process and without a file.
 
     Parameters
     ----------
-    hits, query_id : see `Ranker.rank`
+    hits, query_id, query_info, exclude, query_vectors : see `Ranker.rank`
     graph : GraphStore, path of one, or `Ranker`
         A store is loaded for the call; a `Ranker` is loaded already and has its own options.
+    node_vectors : like that of `seedrank.score`, optional
+        A `Ranker` has its own.
     **options
         See `Ranker`.
 
@@ -179,14 +229,17 @@ def rerank(
         See `Ranker`; options beside a `Ranker`.
     """
     if isinstance(graph, Ranker):
-        if options:
+        given = [*options, *([] if node_vectors is None else ["node_vectors"])]
+        if given:
             raise ConfigError(
-                f"options are given beside a Ranker: {', '.join(options)}",
+                f"options are given beside a Ranker: {', '.join(given)}",
                 expected="options where the Ranker is made",
                 fix="leave them out here",
             )
-        return graph.rank(hits, query_id=query_id)
-    return Ranker(graph, **options).rank(hits, query_id=query_id)
+        ranker = graph
+    else:
+        ranker = Ranker(graph, node_vectors=node_vectors, **options)
+    return ranker.rank(hits, query_id=query_id, query_info=query_info, exclude=exclude, query_vectors=query_vectors)
 
 
 def _check_options(options: ScoreOptions, given: Mapping[str, Any]) -> None:
@@ -197,11 +250,14 @@ def _check_options(options: ScoreOptions, given: Mapping[str, Any]) -> None:
                 expected="options of the query; this one is of a job",
                 fix="leave it out, or use seedrank.score",
             )
-    if options.rerank != "none":
-        raise ConfigError(
-            "--rerank vectors is given for a query in process, which has no vectors",
-            expected="--rerank none",
-            fix="leave it out, or use seedrank.score",
+
+
+def _check_one(query_ids: pa.Array) -> None:
+    if len(query_ids) != 1:
+        raise InputDataError(
+            f"there are rows of {len(query_ids)} queries",
+            expected="the hits of one query, and what else it has",
+            fix="call rank once for each, or seedrank.score for many",
         )
 
 
@@ -222,37 +278,3 @@ def _open(graph: Any, options: ScoreOptions) -> GraphStore:
 def _named_sources(options: ScoreOptions) -> set[str]:
     """Names of sources that options speak of; those that this query has no hit of are no mistake."""
     return {*options.seed_source_weight, *options.lower_is_better, *options.source_weight} - {GRAPH_CHANNEL}
-
-
-def _hit_table(hits: Any, query_id: int | str, store: GraphStore, options: ScoreOptions) -> pa.Table:
-    """Bring hits of any form to a table with a column of the query."""
-    if hasattr(hits, "__arrow_c_stream__"):
-        table = hits if isinstance(hits, pa.Table) else pa.table(hits)
-        if options.hit_query_column in table.column_names:
-            return table
-        return table.append_column(options.hit_query_column, pa.repeat(pa.scalar(query_id), table.num_rows))
-    rows = [(node, weight) for node, weight in hits.items()] if isinstance(hits, Mapping) else [*hits]
-    widths = {len(row) for row in rows}
-    if widths - {2} and widths - {3}:
-        raise InputDataError(
-            f"hits: rows of {' and '.join(map(str, sorted(widths)))} values",
-            expected="(node id, weight) or (node id, weight, source), all alike",
-            fix="write them alike, or pass an Arrow table",
-        )
-    names = (options.hit_node_column, options.hit_weight_column, options.hit_source_column)
-    columns = [_ids([row[0] for row in rows], store), pa.array([float(row[1]) for row in rows], pa.float64())]
-    columns += [pa.array([source for *_, source in rows], pa.string())] if widths == {3} else []
-    return pa.table(
-        {
-            options.hit_query_column: pa.repeat(pa.scalar(query_id), len(rows)),
-            **dict(zip(names, columns, strict=False)),
-        }
-    )
-
-
-def _ids(values: list[Any], store: GraphStore) -> pa.Array:
-    """Ids in the type of the graph, where they fit it."""
-    try:
-        return pa.array(values, store.ids.type if len(store.ids) else None)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        return pa.array(values)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,7 @@ class VectorSide:
     """Vectors of nodes, or of queries: as they were read, and as kernels take them; both in the order of ids."""
 
     table: VectorTable
+    _placed: list[PlacedVectors] = field(default_factory=list, repr=False)
 
     @cached_property
     def vectors(self) -> Vectors:
@@ -49,6 +51,12 @@ class VectorSide:
         """What was read."""
         return InputRecord(files=self.table.records, fingerprint=self.table.fingerprint)
 
+    def placed(self, store: GraphStore) -> PlacedVectors:
+        """Return where these are in a graph; kept for the one that was asked for last."""
+        if not self._placed or self._placed[-1].store is not store:
+            self._placed[:] = [PlacedVectors(self, store)]
+        return self._placed[-1]
+
     def usable_at(self, ids: pa.Array, place: str) -> npt.NDArray[np.int64]:
         """Position of the vector of each of some sorted ids, int64 (len(ids),); -1 without one, or of length 0."""
         of_id = np.full(len(ids), -1, dtype=np.int64)
@@ -56,6 +64,28 @@ class VectorSide:
         usable = np.flatnonzero((match >= 0) & (self.vectors.norms > 0))
         of_id[match[usable]] = usable
         return of_id
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedVectors:
+    """Vectors of nodes in a graph of n nodes; found once, whoever asks for how many queries."""
+
+    side: VectorSide
+    store: GraphStore
+
+    @cached_property
+    def rank(self) -> npt.NDArray[np.int32]:
+        """Tie rank of the node of every vector; -1 if unknown."""
+        place = self.side.table.place_of_ids
+        return match_ids(self.side.ids, self.store.ids, wanted_place=place, known_place=graph_place(self.store))
+
+    @cached_property
+    def of_node(self) -> npt.NDArray[np.int64]:
+        """Int64 (n,) over internal nodes: position of the vector of the node; -1 without one, or of length 0."""
+        by_rank = np.full(len(self.store.ids), -1, dtype=np.int64)
+        usable = np.flatnonzero((self.rank >= 0) & (self.side.vectors.norms > 0))
+        by_rank[self.rank[usable]] = usable
+        return by_rank[self.store.order]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,28 +119,45 @@ class JobVectors:
         """
         if isinstance(store, NoGraph):
             return np.ones(len(self.nodes.ids), dtype=np.bool_)
-        place = self.nodes.table.place_of_ids
-        rank = match_ids(self.nodes.ids, store.ids, wanted_place=place, known_place=graph_place(store))
+        rank = self.nodes.placed(store).rank
         return rank >= 0 if allowed is None else np.append(allowed, False)[rank]
 
 
-def read_job_vectors(inputs: JobInputs, options: ScoreOptions) -> JobVectors | None:
-    """Read the vectors of a job; None without.
+def read_node_vectors(source: Any, options: ScoreOptions) -> VectorSide:
+    """Read the vectors of nodes.
+
+    Raises
+    ------
+    InputDataError
+        Bad vectors.
+    """
+    return VectorSide(
+        read_vectors(
+            source,
+            what="node vectors",
+            id_column=options.vector_node_column,
+            vector_column=options.vector_column,
+        )
+    )
+
+
+def read_job_vectors(
+    inputs: JobInputs, options: ScoreOptions, vectors_of_info: VectorTable | None
+) -> JobVectors | None:
+    """Read the vectors of a job, those of queries unless they are among the attributes of these; None without.
 
     Raises
     ------
     InputDataError
         Bad vectors, or vectors of nodes and queries of two widths.
     """
-    if inputs.node_vectors is None or inputs.query_vectors is None:
+    if inputs.node_vectors is None or (inputs.query_vectors is None and vectors_of_info is None):
         return None
-    nodes = read_vectors(
-        inputs.node_vectors,
-        what="node vectors",
-        id_column=options.vector_node_column,
-        vector_column=options.vector_column,
-    )
-    queries = read_vectors(
+    side = inputs.node_vectors
+    if not isinstance(side, VectorSide):
+        side = read_node_vectors(side, options)
+    nodes = side.table
+    queries = vectors_of_info or read_vectors(
         inputs.query_vectors,
         what="query vectors",
         id_column=options.vector_query_column,
@@ -123,4 +170,4 @@ def read_job_vectors(inputs: JobInputs, options: ScoreOptions) -> JobVectors | N
             expected="vectors of one model",
             fix="check which model made which",
         )
-    return JobVectors(VectorSide(nodes), VectorSide(queries))
+    return JobVectors(side, VectorSide(queries))

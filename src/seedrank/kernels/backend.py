@@ -53,21 +53,31 @@ class QueryBlock:
         return len(self.seed_offsets) - 1
 
 
-@dataclass(frozen=True)
-class StepReport:
+class StepReport(Protocol):
     """Column sums after a step, for the columns that are kept, in their order.
 
-    Attributes
-    ----------
-    mass : float64 (b)
-        Sum of the new vector.
-    dangling_mass : float64 (b)
-        Sum of the new vector over dangling nodes.
-    difference : float64 (b)
-        L1 distance between the new vector and the one before.
-
-    Of a step that was not measured all three may be NaN.
+    Of a step that was not measured all may be NaN. Reading one waits for the step, where a device makes it.
     """
+
+    @property
+    def mass(self) -> Float64Array:
+        """Float64 (b): sum of the new vector."""
+        ...
+
+    @property
+    def dangling_mass(self) -> Float64Array:
+        """Float64 (b): sum of the new vector over dangling nodes."""
+        ...
+
+    @property
+    def difference(self) -> Float64Array:
+        """Float64 (b): L1 distance between the new vector and the one before."""
+        ...
+
+
+@dataclass(frozen=True)
+class StepSums:
+    """A `StepReport` of a step that has been made."""
 
     mass: Float64Array
     dangling_mass: Float64Array
@@ -151,6 +161,13 @@ class Backend(Protocol):
         `eligible` (n) masks internal nodes; exclusions and what is reachable come from the block.
         """
         ...
+
+
+@runtime_checkable
+class AsynchronousBackend(Backend, Protocol):
+    """A backend whose device makes steps while the host goes on; what reads a report or selects waits for it."""
+
+    works_beside_the_host: bool
 
 
 @runtime_checkable

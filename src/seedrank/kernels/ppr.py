@@ -30,6 +30,7 @@ def personalized_pagerank(
     relaxation: Relaxation | None = None,
     on_step: Callable[[StepProgress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> BlockResult:
     """Iterate v ← α Pᵀ v + (λ + α·dangling mass) s from s until every query has converged; select the top k.
 
@@ -74,6 +75,8 @@ def personalized_pagerank(
     should_stop : callable, optional
         Polled before every step, or before the sweeps that come before it; True ends the block with what was computed
         so far.
+    meanwhile : callable, optional
+        Called at most once, when the host is about to wait for the first step whose sums are needed.
 
     Returns
     -------
@@ -136,6 +139,9 @@ def personalized_pagerank(
         report = backend.step(measure=measure)
         truncation = np.full(len(kept), 2.0 * damping**iteration)
         if measure:
+            if meanwhile is not None:
+                meanwhile()
+                meanwhile = None
             check_mass(report.mass, iteration, mass_tolerance)
             truncation = np.minimum(truncation, damping / restart * report.difference)
         current = truncation[np.searchsorted(kept, running)]

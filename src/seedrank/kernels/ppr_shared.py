@@ -26,6 +26,7 @@ def personalized_pageranks(
     precision: Precision,
     loses_mass: bool,
     should_stop: Callable[[], bool] | None = None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> list[BlockResult]:
     """Score a block under each of several restart probabilities λ, in one pass.
 
@@ -51,7 +52,7 @@ def personalized_pageranks(
     block : QueryBlock
     restarts : sequence of float (J)
         0 < λ <= 1
-    max_iterations, tolerance, k, eligible, min_score, precision, should_stop
+    max_iterations, tolerance, k, eligible, min_score, precision, should_stop, meanwhile
         As for `personalized_pagerank`; tolerance > 0.
     loses_mass : bool
         Whether the graph has dangling nodes whose mass is dropped.
@@ -104,6 +105,9 @@ def personalized_pageranks(
             break
         state.series += damping ** (iteration - 1) * state.mass
         report = backend.step()
+        if meanwhile is not None:
+            meanwhile()
+            meanwhile = None
         _check_mass(report, state, iteration, max(1e-6, 8.0 * epsilon))
         state.mass = report.mass
         state.lost = report.dangling_mass if loses_mass else np.zeros(len(kept))

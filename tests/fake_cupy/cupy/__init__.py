@@ -54,9 +54,20 @@ class ndarray:  # noqa: N801  # the name it has in CuPy
         """Bytes of the elements."""
         return self._host.nbytes
 
-    def get(self) -> npt.NDArray[Any]:
-        """Copy to the host."""
-        return self._host.copy()
+    def get(self, *, out: npt.NDArray[Any] | None = None, blocking: bool = True) -> npt.NDArray[Any]:
+        """Copy to the host; without `blocking`, what is there now arrives when somebody waits."""
+        value = self._host.copy()
+        if blocking:
+            cuda.get_current_stream().synchronize()
+        if out is None:
+            return value
+        assert out.dtype == self.dtype, "no silent conversion here"
+        assert out.shape == self._host.shape
+        if blocking:
+            np.copyto(out, value)
+        else:
+            cuda.get_current_stream().arrive_later(lambda: np.copyto(out, value))
+        return out
 
     def set(self, host: npt.NDArray[Any], stream: cuda.Stream) -> None:
         """Start a copy from the host."""

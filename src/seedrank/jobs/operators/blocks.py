@@ -22,7 +22,7 @@ from seedrank.errors import (
     is_thread_shortage,
 )
 from seedrank.jobs.clock import Clock
-from seedrank.jobs.operators.outcome import Outcome, Runner
+from seedrank.jobs.operators.outcome import Outcome, OverlappingRunner, Runner
 from seedrank.jobs.progress import Reporter
 from seedrank.jobs.queries.query_set import QuerySet
 
@@ -89,6 +89,9 @@ def score_blocks(
     again in halves, with the same bytes, as no result depends on the width. Blocks that the deadline leaves over have
     no candidates. ``begin`` is told the queries of every block before it is scored.
 
+    Where a device computes beside the host, rows of a block are made while the first steps of the next one are; not
+    where ``begin`` is told, so that nothing but the block told last can end the process.
+
     Raises
     ------
     InterruptedRunError
@@ -104,30 +107,90 @@ def score_blocks(
     valid = np.flatnonzero(wanted) + first
     reporter.advance(last - first - len(valid))
     blocks: list[ScoredBlock] = []
-    done = 0
-    while done < len(valid):
-        queries = valid[done : done + width.queries]
+
+    def score(block: _Block, meanwhile: Callable[[], None] | None) -> None:
         clock.check_cancelled()
         if clock.expired:
-            rows = len(queries) * len(options.restart_probabilities)
-            blocks.append(ScoredBlock(queries, Outcome.too_late(rows), None))
-        else:
-            if begin is not None:
-                begin(queries)
-            try:
-                blocks.append(_score_block(queries, query_set, runner))
-            except MemoryError as error:
-                shortage = str(error) or "no further word"
+            rows = len(block.queries) * len(options.restart_probabilities)
+            block.scored = ScoredBlock(block.queries, Outcome.too_late(rows), None)
+            return
+        if begin is not None:
+            begin(block.queries)
+        block.compute(runner, meanwhile, rows_later=begin is None)
+
+    def take(block: _Block) -> None:
+        assert block.scored is not None
+        blocks.append(block.scored)
+        reporter.advance(len(block.queries), _largest_error_bound(block.scored))
+
+    done = 0
+    held: _Block | None = None
+    while done < len(valid) or held is not None:
+        block = _Block(valid[done : done + width.queries], query_set)
+        if len(block.queries):
+            score(block, None if held is None else held.finish)
+        if held is not None:
+            held.finish()
+            if held.shortage:
+                # What was computed meanwhile is computed again: its block may be too wide as well.
+                done -= len(held.queries)
+                block = held
             else:
-                shortage = ""
-            if shortage:
-                # Only here the error is gone, and with it the frames whose arrays it held; some are in a circle.
-                gc.collect()
-                width.halve(len(queries), shortage)
-                continue
-        done += len(queries)
-        reporter.advance(len(queries), _largest_error_bound(blocks[-1]))
+                take(held)
+            held = None
+        if block.shortage:
+            # Only here the error is gone, and with it the frames whose arrays it held; some are in a circle.
+            gc.collect()
+            width.halve(len(block.queries), block.shortage)
+            continue
+        done += len(block.queries)
+        if block.scored is not None:
+            take(block)
+        elif len(block.queries):
+            held = block
     return blocks
+
+
+class _Block:
+    """A block on its way: it is computed, and then, once, made into rows; what fails is kept for whoever takes it.
+
+    Attributes
+    ----------
+    queries : their positions.
+    scored : the block, or why there is none; None before it has rows.
+    shortage : what was said when memory ran out, "" where it did not.
+    """
+
+    def __init__(self, queries: npt.NDArray[np.int64], query_set: QuerySet) -> None:
+        self.queries = queries
+        self.scored: ScoredBlock | None = None
+        self.shortage = ""
+        self._query_set = query_set
+        self._rows: Callable[[], Outcome] | None = None
+
+    def compute(self, runner: Runner, meanwhile: Callable[[], None] | None, *, rows_later: bool) -> None:
+        """Compute the block, and make its rows, but where they may come later and a device works meanwhile."""
+        if rows_later and isinstance(runner, OverlappingRunner) and runner.overlaps:
+            self._attempt(lambda: runner.compute(self.queries, meanwhile))
+        else:
+            self._attempt(lambda: runner.score(self.queries))
+
+    def finish(self) -> None:
+        """Make the rows, if they have not been made."""
+        rows, self._rows = self._rows, None
+        if rows is not None:
+            self._attempt(rows)
+
+    def _attempt(self, work: Callable[[], Outcome | Callable[[], Outcome]]) -> None:
+        try:
+            done = _score_block(self.queries, self._query_set, work)
+        except MemoryError as error:
+            self.shortage = str(error) or "no further word"
+            return
+        if isinstance(done, ScoredBlock):
+            self.scored = done
+        else:
+            self._rows = done
 
 
 def _largest_error_bound(block: ScoredBlock) -> float | None:
@@ -136,9 +199,13 @@ def _largest_error_bound(block: ScoredBlock) -> float | None:
     return None if bounds is None else pc.max(bounds).as_py()
 
 
-def _score_block(queries: npt.NDArray[np.int64], query_set: QuerySet, runner: Runner) -> ScoredBlock:
+def _score_block(
+    queries: npt.NDArray[np.int64], query_set: QuerySet, work: Callable[[], Outcome | Callable[[], Outcome]]
+) -> ScoredBlock | Callable[[], Outcome]:
+    """Do a part of the work on a block, and say what failed of it; returns what makes its rows, where that is left."""
     try:
-        return ScoredBlock(queries, runner.score(queries), None)
+        done = work()
+        return ScoredBlock(queries, done, None) if isinstance(done, Outcome) else done
     except (InterruptedRunError, MemoryError, ResourceError, StorageError, InputDataError):
         # The last two: a graph that is streamed could not be read. So it will be for the next block.
         raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -79,6 +79,23 @@ class Runner(Protocol):
 
     def score(self, queries: npt.NDArray[np.int64]) -> Outcome:
         """Score some queries that have valid seeds, at most ``backend.block_size``, by ascending position."""
+        ...
+
+
+@runtime_checkable
+class OverlappingRunner(Runner, Protocol):
+    """A method that computes a block in two parts: on a device, and then rows of what came back, on the host."""
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether a device computes beside the host, and nobody counts the time of single blocks."""
+        ...
+
+    def compute(self, queries: npt.NDArray[np.int64], meanwhile: Callable[[], None] | None) -> Callable[[], Outcome]:
+        """Do what `score` does, but for the rows, which the callable makes that is returned.
+
+        ``meanwhile`` is called at most once, while a device computes.
+        """
         ...
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.queries.query_set import QuerySet
 from seedrank.jobs.resources import processors
 from seedrank.kernels.arrays import BoolArray, DanglingRule
-from seedrank.kernels.backend import Backend, QueryBlock, SummingBackend
+from seedrank.kernels.backend import AsynchronousBackend, Backend, QueryBlock, SummingBackend
 from seedrank.kernels.backends.block_result import CERTIFICATES, BlockResult, interleaved
 from seedrank.kernels.backends.resolver import create_backend, resolve_backend
 from seedrank.kernels.numba_support import require_compiled
@@ -168,6 +169,11 @@ class PprRunner:
         """Return the same for other queries."""
         return replace(self, query_set=query_set)
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether the backend works beside the host, and no limit counts the time of a block."""
+        return isinstance(self.machine, AsynchronousBackend) and not self.clock.limited
+
     def score(self, queries: npt.NDArray[np.int64]) -> Outcome:
         """Score some queries together.
 
@@ -178,8 +184,14 @@ class PprRunner:
         InterruptedRunError
             The job was cancelled.
         """
+        return self.compute(queries, None)()
+
+    def compute(self, queries: npt.NDArray[np.int64], meanwhile: Callable[[], None] | None) -> Callable[[], Outcome]:
+        """Compute and select, and leave the rows for later; see `OverlappingRunner`."""
         block, timer = self._within_hops(self.query_set.block(queries)), self.clock.timer()
-        result = self._score(block, timer)
+        return partial(self._rows, block, timer, self._score(block, timer, meanwhile))
+
+    def _rows(self, block: QueryBlock, timer: BlockTimer, result: BlockResult) -> Outcome:
         filled = _filled(result)
         limit = np.where(result.stopped, timer.limit, "").astype(object)
         columns: dict[str, Any] = {}
@@ -205,7 +217,7 @@ class PprRunner:
             candidate_columns=columns,
         )
 
-    def _score(self, block: QueryBlock, timer: BlockTimer) -> BlockResult:
+    def _score(self, block: QueryBlock, timer: BlockTimer, meanwhile: Callable[[], None] | None) -> BlockResult:
         options = self.options
         k = max(1, min(options.top_k, self.store.facts.nodes))
         if _sums(options):
@@ -223,6 +235,7 @@ class PprRunner:
                     precision=options.precision,
                     loses_mass=self.loses_mass,
                     should_stop=timer,
+                    meanwhile=meanwhile,
                 )
             )
         return personalized_pagerank(
@@ -240,6 +253,7 @@ class PprRunner:
             on_step=lambda _: self.clock.check_cancelled(),
             # Asked, the driver has to be ready to end at any step, which costs something under a fixed number of them.
             should_stop=timer if self.clock.limited else None,
+            meanwhile=meanwhile,
         )
 
     def _within_hops(self, block: QueryBlock) -> QueryBlock:

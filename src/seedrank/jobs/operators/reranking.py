@@ -90,6 +90,8 @@ class RerankingRunner:
         """Position of the vector of each node that a candidate may be; -1 without."""
         vectors, space = self.query_set.vectors, self.query_set.space
         assert vectors is not None
-        by_rank = vectors.nodes.usable_at(space.store.ids, "the graph")
+        of_node = vectors.nodes.placed(space.store).of_node
+        if not len(space.foreign):
+            return of_node
         foreign = vectors.nodes.usable_at(space.foreign, "node_id of the hits")
-        return np.concatenate((by_rank[space.store.order], foreign))
+        return np.concatenate((of_node, foreign))

@@ -19,6 +19,7 @@ from seedrank.io.ids import IdEncoder, common_id_type, match_ids, resolve
 from seedrank.io.queries import HitTable
 from seedrank.io.vectors import VectorTable
 from seedrank.jobs.inputs import JobInputs
+from seedrank.jobs.queries.query_info import takes_vectors
 from seedrank.jobs.queries.returnable import Exclusions
 from seedrank.jobs.vectors import JobVectors
 from seedrank.kernels.backends.resolver import BackendDecision, resolve_backend
@@ -51,6 +52,8 @@ def check_vector_options(inputs: JobInputs, options: ScoreOptions) -> None:
         )
     sides = {"--node-vectors": inputs.node_vectors, "--query-vectors": inputs.query_vectors}
     missing = [flag for flag, source in sides.items() if source is None]
+    if takes_vectors(inputs):
+        missing.remove("--query-vectors")  # whether the attributes of queries have them is seen when they are opened
     asked = [f"--{name.replace('_', '-')}" for name in _VECTOR_OPTIONS if name in options.model_fields_set]
     if options.rerank != "none":
         asked.insert(0, f"--rerank {options.rerank}")

@@ -12,6 +12,7 @@ from seedrank.config.names import VECTOR_SOURCE
 from seedrank.io.hits.fingerprints import fingerprint_of
 from seedrank.io.queries import HitColumns, HitTable, read_hits
 from seedrank.io.records import InputRecord
+from seedrank.io.vectors import VectorTable
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.operators.vector_hits import refuse_source_of_vectors, searches_vectors
 from seedrank.jobs.queries.query_info import with_queries
@@ -21,18 +22,24 @@ _HIT_ROLES = ("query", "node", "weight", "source", "seeds", "rank", "retriever_w
 
 
 def read_job_hits(
-    inputs: JobInputs, options: ScoreOptions, records: dict[str, InputRecord], *, no_seeds: bool
+    inputs: JobInputs,
+    options: ScoreOptions,
+    records: dict[str, InputRecord],
+    vectors_of_info: VectorTable | None,
+    *,
+    no_seeds: bool,
 ) -> tuple[HitTable, JobVectors | None]:
     """Read hits and vectors; the queries of the table are those of both. Vectors are not searched yet.
 
-    What was read is added to ``records``. ``no_seeds``: there is no graph in which hits could be seeds.
+    What was read is added to ``records``. ``vectors_of_info``: those among the attributes of queries. ``no_seeds``:
+    there is no graph in which hits could be seeds.
 
     Raises
     ------
     InputDataError
         Bad hits or vectors; a source of the hits is called like that of the vectors.
     """
-    vectors = read_job_vectors(inputs, options)
+    vectors = read_job_vectors(inputs, options, vectors_of_info)
     searched = vectors is not None and searches_vectors(options)
     hits = no_hits()
     if isinstance(inputs.queries, HitTable):
@@ -50,7 +57,8 @@ def read_job_hits(
     if vectors is None:
         return hits, None
     records["node_vectors"] = vectors.nodes.record
-    records["query_vectors"] = vectors.queries.record
+    if vectors_of_info is None:
+        records["query_vectors"] = vectors.queries.record
     return with_queries(hits, vectors.queries.ids, vectors.queries.table.place_of_ids), vectors
 
 

@@ -26,7 +26,7 @@ from seedrank.jobs.queries.job_hits import read_job_hits
 from seedrank.jobs.queries.matched_hits import every_node, graph_place, match_hits, space_with_hits, with_fallback_nodes
 from seedrank.jobs.queries.node_groups import NodeGroups, node_groups
 from seedrank.jobs.queries.node_space import NodeSpace
-from seedrank.jobs.queries.query_info import JobQueryInfo, read_job_query_info, with_queries
+from seedrank.jobs.queries.query_info import JobQueryInfo, read_job_query_info, takes_vectors, with_queries
 from seedrank.jobs.queries.query_seeds import query_seeds, seed_hits
 from seedrank.jobs.queries.returnable import (
     Exclusions,
@@ -145,13 +145,14 @@ def load_query_set(
     check_query_options(inputs, options)
     graph = graph or GraphSelection(store, options)
     records: dict[str, InputRecord] = {}
-    info = None if inputs.query_info is None else read_job_query_info(inputs.query_info, options)
+    info = None if inputs.query_info is None else read_job_query_info(inputs, options)
     hits = vectors = None
     if options.all_nodes is not None:
         found = every_node(store, options.all_nodes, among)
         query_ids = found.query_ids
     else:
-        hits, vectors = read_job_hits(inputs, options, records, no_seeds=isinstance(store, NoGraph))
+        known = None if info is None else info.table.vectors
+        hits, vectors = read_job_hits(inputs, options, records, known, no_seeds=isinstance(store, NoGraph))
         if info is not None:
             hits = with_queries(hits, info.table.query_ids, info.table.place("query_id"))
         hits = with_fallback_nodes(hits, store)
@@ -237,6 +238,7 @@ def check_query_options(inputs: JobInputs, options: ScoreOptions) -> None:
     """Refuse neither or both ways of giving queries, and options of what is not given."""
     check_vector_options(inputs, options)
     named = inputs.queries is not None or inputs.query_vectors is not None
+    named |= takes_vectors(inputs) and options.all_nodes is None
     if named == (options.all_nodes is not None):
         raise ConfigError(
             f"{'--queries' if inputs.queries is not None else '--query-vectors'} and --all-nodes are both given"

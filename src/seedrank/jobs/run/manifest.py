@@ -57,7 +57,7 @@ def record_inputs(
     manifest.inputs = dict(queries.records)
     # What parts say of their seeds is added up as they are finished.
     manifest.queries = QueryCounts(total=wanted, by_status={}, seeds_given=0, seeds_missing=0)
-    if "query_vectors" in queries.records:
+    if "node_vectors" in queries.records:
         query_set = queries.at_hand()
         assert query_set.vectors is not None
         manifest.vectors = query_set.vectors.counts(query_set.query_ids, store)

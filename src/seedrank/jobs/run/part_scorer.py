@@ -100,11 +100,6 @@ class PartScorer:
         ResourceError
             Memory does not hold a single query.
         """
-
-        def tell(queries: npt.NDArray[np.int64]) -> None:
-            if begin is not None:
-                begin(int(queries[0]) + self.first_query, int(queries[-1]) + self.first_query + 1)
-
         begun = time.perf_counter()
         taken = None
         if wanted.taken is not None:
@@ -121,9 +116,13 @@ class PartScorer:
                 reporter=reporter,
                 clock=self.clock,
                 known=None if taken is None else taken.queries,
-                begin=tell,
+                begin=None if begin is None else self._told(begin),
             )
         return ScoredPart(wanted, blocks, begun, taken)
+
+    def _told(self, begin: Callable[[int, int], None]) -> Callable[[npt.NDArray[np.int64]], None]:
+        """Count queries as the job does."""
+        return lambda queries: begin(int(queries[0]) + self.first_query, int(queries[-1]) + self.first_query + 1)
 
     def write(self, scored: ScoredPart, writer: PartWriter) -> FinishedPart:
         """Write both tables of a part.

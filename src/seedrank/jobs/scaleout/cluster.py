@@ -18,8 +18,8 @@ from distributed import Client, Nanny, Scheduler, SpecCluster
 
 from seedrank.config import ScoreOptions
 from seedrank.errors import ResourceError, SeedrankError, StorageError
-from seedrank.jobs.resources import processors
 from seedrank.jobs.scaleout.devices import visible_devices
+from seedrank.jobs.scaleout.share import options_of_one
 
 #: Seconds in which a scheduler has to answer.
 CONNECT_S = 15.0
@@ -130,14 +130,9 @@ def connected(options: ScoreOptions, scratch: Path) -> Iterator[Workers]:
     _check_may_start_processes()
     devices = visible_devices() if options.workers == "gpu" else None
     count = len(devices) if devices is not None else int(options.workers or 1)
-    shared = {
-        "threads": options.threads or max(1, processors() // count),
-        "memory_limit": None if options.memory_limit is None else int(options.memory_limit) // count,
-        **({"backend": "gpu"} if devices is not None and options.backend == "auto" else {}),
-    }
     with local_cluster(count, devices, scratch) as client:
         resources = {} if devices is None else {"GPU": 1}
-        yield Workers(client, own=True, options=options.model_copy(update=shared), resources=resources)
+        yield Workers(client, own=True, options=options_of_one(options, count), resources=resources)
 
 
 def no_worker(seconds: float) -> ResourceError:

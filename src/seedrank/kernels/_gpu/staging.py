@@ -38,7 +38,7 @@ class Staging:
 
     def __init__(self, piece_bytes: int = PIECE_BYTES) -> None:
         self._piece_bytes = piece_bytes // 8 * 8
-        self._buffers = _host_memory(2 * self._piece_bytes).reshape(2, self._piece_bytes)
+        self._buffers = host_memory(2 * self._piece_bytes).reshape(2, self._piece_bytes)
         self._copied = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._turn = 0
@@ -89,16 +89,16 @@ class Staging:
         return self.upload(len(host), host.dtype if dtype is None else dtype, write)
 
 
-def _host_memory(size: int) -> HostArray:
-    """Pinned memory; ordinary memory where there is none."""
+def host_memory(size: int) -> HostArray:
+    """Pinned memory of so many bytes; ordinary memory where there is none, with a `RuntimeWarning`."""
     try:
         memory = cupy.cuda.alloc_pinned_memory(size)
     except cupy.cuda.runtime.CUDARuntimeError as error:
         warnings.warn(
-            f"the system gives no pinned memory ({error}); the graph is copied to the GPU through ordinary memory, "
-            "which takes longer",
+            f"the system gives no pinned memory ({error}); what is copied to the GPU and back goes through ordinary "
+            "memory, which takes longer",
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=1,  # said once, whoever asks
         )
         return np.empty(size, dtype=np.uint8)
     # CuPy rounds up what it allocates.

@@ -16,7 +16,7 @@ from seedrank.kernels._cpu.started import LoadedGraph, StartedBlock, seed_mass
 from seedrank.kernels._cpu.streamed_layout import stream_layout
 from seedrank.kernels._cpu.sums import RunningSums
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
-from seedrank.kernels.backend import QueryBlock, Selection, StepReport
+from seedrank.kernels.backend import QueryBlock, Selection, StepReport, StepSums
 from seedrank.kernels.backends.in_turn import InTurn
 from seedrank.kernels.backends.slab_store import SlabStore
 from seedrank.kernels.streamed_transition import StreamedTransition
@@ -141,7 +141,7 @@ class CpuBackend(InTurn[LoadedGraph, StartedBlock]):
         block.active_mass[:kept], block.dangling_mass[:kept] = mass
         if not measure:
             mass = change = np.full((2, kept), np.nan)
-        return StepReport(mass=mass.sum(0), dangling_mass=mass[1].copy(), difference=change.sum(0))
+        return StepSums(mass=mass.sum(0), dangling_mass=mass[1].copy(), difference=change.sum(0))
 
     def _product(self, *, measure: bool) -> tuple[Float64Array, Float64Array]:
         """One step for the columns in the matrix; sums of the new values and of the changes: (2, kept) each.

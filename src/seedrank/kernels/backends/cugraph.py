@@ -12,7 +12,7 @@ from seedrank.errors import ResourceError
 from seedrank.kernels._gpu.cugraph_graph import CugraphGraph, library_errors, upload_cugraph
 from seedrank.kernels._gpu.device import device_dtype, free_bytes, release_unused
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
-from seedrank.kernels.backend import QueryBlock, Selection, StepReport
+from seedrank.kernels.backend import QueryBlock, Selection, StepReport, StepSums
 from seedrank.kernels.backends.in_turn import InTurn
 from seedrank.kernels.backends.select_columns import select_columns
 from seedrank.kernels.transition import Transition
@@ -167,7 +167,7 @@ class CugraphBackend(InTurn[CugraphGraph, _Block]):
                 difference = abs(wide - before.astype(np.float64)).sum()
                 sums[:, place] = float(wide.sum()), float(wide[graph.dangling].sum()), float(difference)
                 block.vectors[place] = after
-        return StepReport(mass=sums[0], dangling_mass=sums[1], difference=sums[2])
+        return StepSums(mass=sums[0], dangling_mass=sums[1], difference=sums[2])
 
     def keep(self, columns: Int64Array) -> None:
         """Give up the other columns; see `Backend.keep`."""

@@ -21,11 +21,12 @@ from seedrank.kernels._gpu.device import (
     stripes,
 )
 from seedrank.kernels._gpu.device_graph import DeviceGraph, upload_graph
+from seedrank.kernels._gpu.report import DeviceReport
 from seedrank.kernels._gpu.selection import select_on_device
 from seedrank.kernels._gpu.source import CHUNK_ROWS, FOLD, LANES, STRIPES
 from seedrank.kernels._gpu.staging import PIECE_BYTES
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision
-from seedrank.kernels.backend import QueryBlock, Selection, StepReport
+from seedrank.kernels.backend import QueryBlock, Selection, StepReport, StepSums
 from seedrank.kernels.backends.in_turn import InTurn
 from seedrank.kernels.transition import Transition
 
@@ -85,6 +86,7 @@ class GpuBackend(InTurn[DeviceGraph, _Block]):
     """
 
     name = "gpu"
+    works_beside_the_host = True
 
     def __init__(self, *, piece_bytes: int = PIECE_BYTES) -> None:
         super().__init__()
@@ -209,9 +211,9 @@ class GpuBackend(InTurn[DeviceGraph, _Block]):
                 at = following
             block.dangling_mass = block.partial[at + width : at + 2 * width]
             block.current, block.following = block.following, block.current
-            sums = block.partial[at : at + 3 * width].get() if measure else np.full(3 * width, np.nan)
-        mass, dangling_mass, difference = sums.reshape(3, width)
-        return StepReport(mass=mass, dangling_mass=dangling_mass, difference=difference)
+            if measure:
+                return DeviceReport(block.partial[at : at + 3 * width])
+        return StepSums(*np.full((3, width), np.nan))
 
     def keep(self, columns: Int64Array) -> None:
         """Compact the block to these columns; see `Backend.keep`."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from seedrank.kernels.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Precision, ScoreArray
-from seedrank.kernels.backend import QueryBlock, Selection, StepReport
+from seedrank.kernels.backend import QueryBlock, Selection, StepReport, StepSums
 from seedrank.kernels.backends.column_sums import column_sums
 from seedrank.kernels.backends.in_turn import InTurn
 from seedrank.kernels.backends.row_slabs import MAX_SLAB_ENTRIES, ROW_CHUNK, RowSlabs
@@ -198,7 +198,7 @@ class ScipyBackend(InTurn[_Graph, _Block]):
             sums[2, tile] = column_sums(np.abs(rows, out=rows))
         block.current, block.following = following, block.current
         mass, block.dangling_mass, difference = (column_sums(kind) for kind in sums)
-        return StepReport(mass=mass, dangling_mass=block.dangling_mass, difference=difference)
+        return StepSums(mass=mass, dangling_mass=block.dangling_mass, difference=difference)
 
     def keep(self, columns: Int64Array) -> None:
         """Compact the block to these columns; see `Backend.keep`."""

@@ -39,7 +39,7 @@ class Event:
 
 
 class Stream:
-    """A queue of work. The current stream does not wait, ever."""
+    """A queue of work. The current stream does everything at once, but for copies that the host waits for."""
 
     def __init__(self, *, non_blocking: bool = False, at_once: bool = False) -> None:
         assert non_blocking or at_once, "a stream that waits for the current one overlaps with nothing"
@@ -53,6 +53,11 @@ class Stream:
         self._waiting.append(work)
         if self._at_once:
             self.run(self.started)
+
+    def arrive_later(self, work: Callable[[], None]) -> None:
+        """Let the host see something no sooner than it waits, even on a stream that does everything at once."""
+        self.started += 1
+        self._waiting.append(work)
 
     def run(self, place: int) -> None:
         """Do everything up to a place."""
