@@ -1,4 +1,4 @@
-"""docker/Dockerfile, read as a text: no container engine is needed, and none has built it yet."""
+"""docker/Dockerfile, read as a text: no container engine is needed."""
 
 from __future__ import annotations
 

@@ -33,8 +33,11 @@ python=${PYTHON:-.venv/bin/python}
 here=benchmarks/gpu
 
 minutes=10 prefix=gpu_ small=20 large=22 few=512 many=2048 vectors=200000
-tests=(tests/test_kernels tests/test_jobs/test_gpu_*.py tests/test_jobs/test_cugraph.py tests/test_*_signatures.py)
-which_tests="gpu or cugraph or cupy"
+# Not those whose kernels run on the CPU or whose driver is made up, wherever they run.
+tests=(--ignore tests/test_kernels/test_gpu_kernels.py --ignore-glob "tests/test_kernels/test_gpu_wide_*" tests/test_kernels
+    tests/test_jobs/test_gpu_*.py tests/test_jobs/test_cugraph.py tests/test_cugraph_signatures.py
+    tests/test_cupy_signatures.py)
+which_tests="(gpu or cugraph or cupy) and not test_drivers"
 while (($#)); do
     case $1 in
     --quick)

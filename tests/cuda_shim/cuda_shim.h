@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include <xmmintrin.h>
 #else
 #include <ucontext.h>
 #endif

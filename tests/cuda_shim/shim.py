@@ -107,7 +107,7 @@ def build(source: str, *, sanitized: bool = False, quick: bool = False) -> Path:
         + f' }}\nextern "C" const char* launch_{name}(dim3 grid, dim3 block, uint64_t first, uint64_t last, '
         + "uint64_t seed, void** a) { return shim::launch(grid, block, first, last, seed, "
         + f"{str(kernel.single).lower()}, call_{name}, a); }}\n"
-        for name, kernel in signatures(source).items()
+        for name, kernel in _signatures(source).items()
     ]
     # The line numbers of messages are those of the kernels' source.
     code = f'#include "{HEADER.name}"\n#line 1 "kernels.cu"\n{source}\n' + "".join(launchers)

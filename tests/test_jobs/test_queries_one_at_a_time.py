@@ -15,7 +15,8 @@ import seedrank
 from seedrank.errors import ConfigError, InputDataError
 from seedrank.io.queries import HitTable
 from seedrank.jobs.queries import one_query, segment_size
-from seedrank.jobs.queries.query_set import QuerySet, load_query_set
+from seedrank.jobs.queries.loading import load_query_set
+from seedrank.jobs.queries.query_set import QuerySet
 
 EDGES = {"src": list("abcdeab"), "dst": list("bcdeacd")}
 QUERIES = 23

@@ -13,9 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from seedrank.errors import ResourceError
 from seedrank.kernels.runs import offsets_of
 from seedrank.kernels.transition import SparseRows
 from seedrank.testing.harness import kernel_graph
+from seedrank.testing.recall_harness import recall_graph
 
 pytestmark = pytest.mark.usefixtures("gpu_device")
 
@@ -119,6 +121,13 @@ def test_ordinary_memory_does_where_there_is_no_other(stand_in: Any, monkeypatch
     with pytest.warns(RuntimeWarning, match=r"no pinned memory \(cudaError 2: .*\); what is copied") as said:
         assert uploaded(graph, 256) == right
     assert len(said) == 1
+
+
+def test_a_device_that_is_lost_while_a_graph_is_copied_is_told(stand_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = some_graph(100)
+    monkeypatch.setenv("FAKE_CUPY_FAULT", "memory:700")
+    with pytest.raises(ResourceError, match="cannot use it any more: cudaError 700"):
+        module("recall_graph").upload_recall_graph(recall_graph(graph))
 
 
 def test_the_host_holds_two_pieces_whatever_the_size(stand_in: Any) -> None:

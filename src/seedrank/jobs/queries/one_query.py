@@ -18,7 +18,8 @@ from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.queries.find_id import find_id, position_of
 from seedrank.jobs.queries.in_files import is_on_storage
 from seedrank.jobs.queries.job_hits import hit_columns, takes_signed
-from seedrank.jobs.queries.query_set import QuerySet, load_query_set
+from seedrank.jobs.queries.loading import load_query_set
+from seedrank.jobs.queries.query_set import QuerySet
 
 
 class OneQuery(NamedTuple):
