@@ -3,15 +3,16 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test lint kernels format bench clean
 
 VENV := .venv
 PYTHON ?=
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
-# Versions that are known to work together; the package itself has ranges.
-PIP_INSTALL := $(VENV)/bin/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt
+# Versions that are known to work together; the package itself has ranges. Python compiles what is imported: all of
+# what is installed would take half a minute.
+PIP_INSTALL := $(VENV)/bin/python -m pip install --quiet --no-input --no-compile --disable-pip-version-check -c constraints.txt
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +28,9 @@ lint: $(VENV)/.dev-installed  ## style, types, import layers
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports
+
+kernels: $(VENV)/.dev-installed  ## compile what runs on CPUs, so that the first tests do not have to
+	@$(VENV)/bin/python tests/compile_kernels.py
 
 format: $(VENV)/.dev-installed  ## rewrite the sources in the project's style
 	@$(VENV)/bin/ruff check --fix .

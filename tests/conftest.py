@@ -23,6 +23,11 @@ pytest_plugins = ["object_store", "forked_commands"]
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that wait for storages and other processes: one of them at the end would run alone."""
+    items.sort(key=lambda item: item.path.parent.name != "test_storage")
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder of real graphs beside the checkout; tests that need it are skipped where it is absent."""

@@ -21,7 +21,7 @@
 #include <thread>
 #include <vector>
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include <xmmintrin.h>
 #else
 #include <ucontext.h>
 #endif

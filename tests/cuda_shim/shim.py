@@ -23,7 +23,7 @@ import numpy as np
 
 HEADER = Path(__file__).with_name("cuda_shim.h")
 KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\(([\d* ]+)\)\s*)?(\w+)\s*\(([^)]*)\)\s*\{')
-SANITIZED = ("-O1", "-g1", "-fsanitize=address", "-fno-omit-frame-pointer", "--coverage")
+SANITIZED = ("-O1", "-g1", "-fsanitize=address", "-fno-omit-frame-pointer", "--coverage", "-frandom-seed=kernels")
 # Blocks on threads of the CPU. Functions are not counted in and out, as fibers leave them at one place and come back at
 # another.
 THREADED = (
@@ -112,7 +112,7 @@ def build(source: str, *, sanitized: bool = False, threaded: bool = False, quick
         + f' }}\nextern "C" const char* launch_{name}(dim3 grid, dim3 block, uint64_t first, uint64_t last, '
         + "uint64_t seed, void** a) { return shim::launch(grid, block, first, last, seed, "
         + f"{str(kernel.single).lower()}, call_{name}, a); }}\n"
-        for name, kernel in signatures(source).items()
+        for name, kernel in _signatures(source).items()
     ]
     # The line numbers of messages are those of the kernels' source.
     code = f'#include "{HEADER.name}"\n#line 1 "kernels.cu"\n{source}\n' + "".join(launchers)

@@ -240,6 +240,38 @@ class TestCheck:
         assert warning in result.out
 
 
+class TestSearchWithoutLimit:
+    """Depth first a node is expanded again at every smaller depth: as often as there are nodes."""
+
+    @pytest.mark.parametrize(
+        ("options", "warned"),
+        [
+            ({"method": "dfs"}, True),
+            ({"method": "dfs", "max_visited_nodes": 3}, True),
+            ({"method": "dfs", "max_hops": 3}, False),
+            ({"method": "dfs", "max_visited_edges": 3}, False),
+            ({"method": "dfs", "timeout_s": 3.0}, False),
+            ({"method": "dfs", "deadline_s": 3.0}, False),
+            ({"method": "bfs"}, False),
+        ],
+        ids=str,
+    )
+    def test_is_warned_of(self, options: dict[str, Any], warned: bool) -> None:
+        for found in (seedrank.plan(CYCLE, queries=HITS, **options), seedrank.check(CYCLE, queries=HITS, **options)):
+            assert [sentence[:12] for sentence in found.warnings] == ["--method dfs"] * warned
+
+    def test_in_the_log_and_on_the_command_line(
+        self, seedrank_command: Command, write: Write, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        seedrank.score(CYCLE, queries=HITS, out=tmp_path / "run", method="dfs")
+        assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [
+            "search_without_limit"
+        ]
+        arguments = (write("e.parquet", CYCLE), "--queries", write("h.parquet", HITS), "--method", "dfs")
+        for command in ("plan", "check"):
+            assert "\n  warning: --method dfs without --max-hops" in seedrank_command(command, *arguments).out
+
+
 class TestInfo:
     def test_json(self, seedrank_command: Command) -> None:
         result = seedrank_command("info", "--json")

@@ -23,7 +23,8 @@ from seedrank.io.hits.staged_hits import stage_hits
 from seedrank.io.queries import HitColumns, read_hits
 from seedrank.io.run.runfolder import RunFolder
 from seedrank.jobs.queries import segment_size
-from seedrank.jobs.queries.query_set import QuerySet, load_query_set
+from seedrank.jobs.queries.loading import load_query_set
+from seedrank.jobs.queries.query_set import QuerySet
 
 NODES = 40
 EDGES = pa.table({"src": list(range(NODES)) * 2, "dst": [(n * k + 1) % NODES for k in (7, 11) for n in range(NODES)]})
@@ -244,8 +245,7 @@ def test_what_needs_all_queries_is_one_segment(
     segments(4)
     keywords: dict[str, Any] = {"queries": tmp_path / "hits.parquet", "part_size": 2}
     assert seedrank.plan(store, **keywords).query_segments == 10
-    info = pa.table({"query_id": ["q1"]})
-    together: list[dict[str, Any]] = [{"fusion": "rrf"}, {"fallback": "rrf"}, {"query_info": info}, {"queries": hits()}]
+    together: list[dict[str, Any]] = [{"fusion": "rrf"}, {"fallback": "rrf"}, {"queries": hits()}]
     for further in [*together, {"part_size": 50}]:
         assert seedrank.plan(store, **keywords | further).query_segments == 1
 

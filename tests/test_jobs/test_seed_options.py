@@ -18,7 +18,8 @@ import seedrank
 from seedrank.config import ScoreOptions, make_options
 from seedrank.errors import ConfigError, InputDataError
 from seedrank.jobs.inputs import JobInputs
-from seedrank.jobs.queries.query_set import QuerySet, load_query_set
+from seedrank.jobs.queries.loading import load_query_set
+from seedrank.jobs.queries.query_set import QuerySet
 
 Job = Callable[..., Any]
 Seeds = Callable[..., dict[Any, float]]

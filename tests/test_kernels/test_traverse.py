@@ -284,7 +284,7 @@ def test_a_stop_flag_set_before_the_start_leaves_the_anchors(method: str) -> Non
     stopped, other = traverse(method, CHAIN, [[0], [0]], flags=flags)
     assert (stopped.nodes, stopped.visited_edges, stopped.limit) == ([0], 0, "timeout_s")
     assert (len(other.nodes), other.limit) == (4, "")
-    assert flags.started.tolist() == [1, 1]
+    assert flags.started.tolist() == [2, 2]
 
 
 @pytest.mark.parametrize("direction", ["out", "in", "both"])

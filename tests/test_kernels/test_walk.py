@@ -267,4 +267,4 @@ def test_a_stop_flag_set_before_the_start_leaves_nothing() -> None:
     found = walk([(1, 2), (2, 1)], [[1], [1], [1]], flags=flags)
     assert [query.limit for query in found] == ["", "timeout_s", ""]
     assert [len(query.nodes) for query in found] == [2, 0, 2]
-    assert flags.started.tolist() == [1, 1, 1]
+    assert flags.started.tolist() == [2, 2, 2]

@@ -36,7 +36,6 @@ import xxhash
 from seedrank.errors import ConfigError, InputDataError
 from seedrank.io.graph.graph_facts import FACTS_FILE, FORMAT_VERSION, parse_graph_facts
 from seedrank.io.graph.graph_files import RowStream, StoredRows, write_graph_files
-from seedrank.io.graph.mapped_pages import release_pages
 from seedrank.io.graph.soundness import refuse_unsound_numbering, refuse_unsound_rows
 from seedrank.io.records import GraphFacts, StoredFile
 from seedrank.io.storage.files import (
@@ -123,14 +122,6 @@ class GraphStore:
         """Node attributes in tie-rank order, or None without a node table."""
         name = "node_attributes.arrow"
         return _read_arrow(self.path / name) if name in self.facts.files else None
-
-    def release_rows(self) -> None:
-        """Give back the memory of mapped rows that were read from end to end; they can be read again."""
-        for side in ("by_source", "by_destination"):
-            rows: StoredRows | None = self.__dict__.get(side)
-            for array in () if rows is None else (rows.offsets, rows.neighbors, rows.weights, rows.types):
-                if array is not None:
-                    release_pages(array)
 
     @property
     def store_bytes(self) -> int:

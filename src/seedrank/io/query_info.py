@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from seedrank.errors import InputDataError
 from seedrank.io.arrow.columns import bad_rows, files_of, has_column, id_type_of, null_rows, require_column
-from seedrank.io.ids import IdEncoder, common_id_type, is_string, plain_type
+from seedrank.io.ids import IdEncoder, common_id_type, is_string, match_ids, plain_type
 from seedrank.io.records import InputFileRecord
 from seedrank.io.tables import Batch, TableInput, TableSource
 from seedrank.io.vectors import VectorReader, VectorTable
@@ -55,6 +55,25 @@ class QueryInfoTable:
     exclude_node: npt.NDArray[np.int32]
     vectors: VectorTable | None
     records: list[InputFileRecord]
+
+    def some(self, first: int, last: int) -> QueryInfoTable:
+        """Return the attributes of the queries ``first`` … ``last - 1``."""
+        rows = slice(first, last)
+        query_ids, vectors = self.query_ids[rows], self.vectors
+        if vectors is not None:
+            mine = match_ids(vectors.ids, self.query_ids)
+            vectors = vectors.some(*np.searchsorted(mine, [first, last]).tolist())
+        excluded = slice(*np.searchsorted(self.exclude_query, [first, last]))
+        return replace(
+            self,
+            query_ids=query_ids,
+            flags={name: values[rows] for name, values in self.flags.items()},
+            text=None if self.text is None else self.text[rows],
+            choices={name: values[rows] for name, values in self.choices.items()},
+            exclude_query=self.exclude_query[excluded] - np.int32(first),
+            exclude_node=self.exclude_node[excluded],
+            vectors=vectors,
+        )
 
     def place(self, column: str) -> str:
         """Name a column of the attributes in messages."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,10 @@ class VectorTable:
     fingerprint: str
     records: list[InputFileRecord]
     what: str
+
+    def some(self, first: int, last: int) -> VectorTable:
+        """Return the vectors of the ids ``first`` … ``last - 1``; what was read and its fingerprint stay."""
+        return replace(self, ids=self.ids.slice(first, last - first), places=self.places[first:last])
 
     @property
     def width(self) -> int | None:

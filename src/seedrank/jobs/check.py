@@ -18,10 +18,11 @@ from seedrank.jobs.graphs.followed_graph import type_weights
 from seedrank.jobs.graphs.stores import store_of
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.methods import check_method_options, method_requirements
+from seedrank.jobs.operators.endless import endless_search
 from seedrank.jobs.prepare import check_run_output, open_graph, planned_blocks
 from seedrank.jobs.progress import Stopwatch
+from seedrank.jobs.queries.loading import check_query_options
 from seedrank.jobs.queries.query_segments import QuerySegments, open_queries
-from seedrank.jobs.queries.query_set import check_query_options
 from seedrank.jobs.run.manifest import new_manifest, record_inputs
 from seedrank.jobs.run.part_ranges import check_graph_of_range, check_range_options, wanted_parts
 from seedrank.jobs.run.taken_over import EarlierResults, open_earlier
@@ -140,10 +141,10 @@ def run_check(inputs: JobInputs, *, out: str | os.PathLike[str] | None, options:
             taken_over=None if earlier is None else seen.taken_over,
             part_range=None if part_range is None else f"{part_range.first}:{part_range.last}",
             plans=None if query_set.plans is None else query_set.plans.counts,
-            vectors=None
-            if query_set.vectors is None
-            else query_set.vectors.counts(query_set.query_ids, store).model_dump(),
-            warnings=_warnings(seen, query_set.eligible, None if isinstance(store, NoGraph) else facts),
+            vectors=None if queries.vectors is None else queries.vectors.counts(len(queries), store).model_dump(),
+            warnings=_warnings(
+                seen, query_set.eligible, None if isinstance(store, NoGraph) else facts, endless_search(options)
+            ),
         )
 
 
@@ -187,8 +188,8 @@ def _earlier(options: ScoreOptions, store: GraphStore, queries: QuerySegments, *
     return open_earlier(options.since, manifest, several=len(options.restart_probabilities))
 
 
-def _warnings(seen: _Seeds, eligible: BoolArray | None, graph: GraphFacts | None) -> list[str]:
-    found = []
+def _warnings(seen: _Seeds, eligible: BoolArray | None, graph: GraphFacts | None, endless: str | None) -> list[str]:
+    found = [] if endless is None else [endless]
     if graph is not None and (graph.nodes == 0 or graph.edges == 0):
         found.append(f"the graph has {graph.nodes} nodes and {graph.edges} edges")
     if seen.queries == 0:

@@ -34,7 +34,8 @@ class JobInputs:
     queries, query_info, nodes, exclude : hits, attributes of queries, node table and exclusions.
     node_vectors, query_vectors : vectors, both or neither; those of queries may be among their attributes.
 
-    Hits, exclusions and node vectors may have been read already: `HitTable`, `ExclusionTable`, `VectorSide`.
+    What is not a graph may have been read already: `HitTable`, `JobQueryInfo`, `ExclusionTable`, `VectorSide` of nodes,
+    `VectorTable` of queries.
     """
 
     graph: Any = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Unpack
 
 from seedrank.config import ScoreOptions, make_options
@@ -13,14 +13,15 @@ from seedrank.jobs.graphs.work_estimate import ppr_work
 from seedrank.jobs.graphs.work_estimate import probe as probe_product
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.methods import METHODS, check_method_options, method_requirements
+from seedrank.jobs.operators.endless import endless_search
 from seedrank.jobs.planned_size import planned_graph, planned_query_count
 from seedrank.jobs.prepare import (
     block_size,
     check_run_output,
     memory_budget,
 )
+from seedrank.jobs.queries.loading import check_query_options
 from seedrank.jobs.queries.query_segments import may_be_cut
-from seedrank.jobs.queries.query_set import check_query_options
 from seedrank.jobs.queries.segment_size import segment_size
 from seedrank.jobs.resources import processors, shared_memory
 from seedrank.jobs.run.earlier import earlier_runs
@@ -77,6 +78,7 @@ class Plan:
     seconds : ``edge_columns`` at that rate, by as many workers as there are parts and processors for: a rough estimate.
         The number of products is a bound, and a graph larger than the caches of the machine is slower than the small
         one.
+    warnings : sentences about what is legal but probably not meant.
     """
 
     workers: int | None
@@ -112,6 +114,7 @@ class Plan:
     edge_columns: int | None
     edge_columns_per_second: float | None
     seconds: float | None
+    warnings: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain values, for JSON."""
@@ -245,6 +248,7 @@ def run_plan(
         seconds=None
         if work is None or rate is None
         else work.edge_columns / rate / _at_once(own, processes, parts=len(wanted), backend=needs.decision.name),
+        warnings=[sentence for sentence in [endless_search(options)] if sentence is not None],
     )
 
 

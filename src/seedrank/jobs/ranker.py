@@ -28,7 +28,8 @@ from seedrank.jobs.prepare import check_store_options
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.queries.graph_selection import GraphSelection
 from seedrank.jobs.queries.job_hits import hit_columns, no_hits, takes_signed
-from seedrank.jobs.queries.query_set import QuerySet, load_query_set
+from seedrank.jobs.queries.loading import load_query_set
+from seedrank.jobs.queries.query_set import QuerySet
 from seedrank.jobs.resources import limited_threads
 from seedrank.jobs.run.parts import candidates_table
 from seedrank.jobs.vectors import read_node_vectors

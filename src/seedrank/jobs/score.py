@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,9 +16,10 @@ from seedrank.jobs.clock import Clock
 from seedrank.jobs.graphs.stores import store_of
 from seedrank.jobs.inputs import JobInputs, held_in_memory
 from seedrank.jobs.methods import check_method_options
+from seedrank.jobs.operators.endless import endless_search
 from seedrank.jobs.prepare import check_run_output
 from seedrank.jobs.progress import Reporter, Silent
-from seedrank.jobs.queries.query_set import check_query_options
+from seedrank.jobs.queries.loading import check_query_options
 from seedrank.jobs.resources import limited_threads
 from seedrank.jobs.results import Run
 from seedrank.jobs.run.destination import destination
@@ -28,6 +30,8 @@ from seedrank.jobs.run.metrics import check_file_apart
 from seedrank.jobs.run.part_ranges import check_graph_of_range, check_range_options
 from seedrank.jobs.run.score_job import ScoreJob
 from seedrank.keywords import ScoreKeywords
+
+log = logging.getLogger(__name__)
 
 
 def score(
@@ -122,6 +126,9 @@ def run_score(
     check_method_options(options, inputs.graph)
     check_query_options(inputs, options)
     check_range_options(options)
+    endless = endless_search(options)
+    if endless is not None:
+        log.warning("search_without_limit", extra={"reason": endless})
     check_run_output(out, inputs, options)
     # A damaged store is refused before an earlier run is replaced, and that of a URL is fetched once.
     store = store_of(inputs.graph, work_dir=options.work_dir)

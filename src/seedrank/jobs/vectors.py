@@ -95,8 +95,8 @@ class JobVectors:
     nodes: VectorSide
     queries: VectorSide
 
-    def counts(self, query_ids: pa.Array, store: GraphStore) -> VectorCounts:
-        """Count vectors, and those that cannot be used, for queries and a graph (or `NoGraph`)."""
+    def counts(self, count: int, store: GraphStore) -> VectorCounts:
+        """Count vectors, and those that cannot be used, for so many queries and a graph (or `NoGraph`)."""
         nodes, queries = self.nodes, self.queries
         known = match_ids(nodes.ids, store.ids) >= 0
         graph = not isinstance(store, NoGraph)
@@ -109,7 +109,7 @@ class JobVectors:
             nodes_without_vector=len(store.ids) - int(known.sum()) if graph else 0,
             query_vectors=len(queries.ids),
             zero_query_vectors=int((queries.vectors.norms == 0).sum()),
-            queries_without_vector=len(query_ids) - len(queries.ids),
+            queries_without_vector=count - len(queries.ids),
         )
 
     def searched(self, store: GraphStore, allowed: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
@@ -157,12 +157,14 @@ def read_job_vectors(
     if not isinstance(side, VectorSide):
         side = read_node_vectors(side, options)
     nodes = side.table
-    queries = vectors_of_info or read_vectors(
-        inputs.query_vectors,
-        what="query vectors",
-        id_column=options.vector_query_column,
-        vector_column=options.vector_column,
-    )
+    queries = vectors_of_info or inputs.query_vectors
+    if not isinstance(queries, VectorTable):
+        queries = read_vectors(
+            queries,
+            what="query vectors",
+            id_column=options.vector_query_column,
+            vector_column=options.vector_column,
+        )
     if nodes.width is not None and queries.width is not None and nodes.width != queries.width:
         raise InputDataError(
             f"the node vectors of {nodes.place} have {nodes.width} numbers, the query vectors of {queries.place} "

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import mmap
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from seedrank.io.graph.graph_files import StoredRows
 
 
-def release_pages(array: npt.NDArray[Any]) -> None:
-    """Give the pages of a mapped array back to the system.
+def release_pages(rows: StoredRows) -> None:
+    """Give the pages of mapped arrays back to the system.
 
-    They count as memory of the process for as long as they are mapped. The array stays as good as it was: a page that
-    is looked at again is mapped again, from the system's cache where it is still there, else from disk.
+    They count as memory of the process for as long as they are mapped. The arrays stay as good as they were: a page
+    that is looked at again is mapped again, from the cache of the system where it is still there, else from disk.
 
     Parameters
     ----------
-    array : numpy.ndarray
-        As ``numpy.load(..., mmap_mode="r")`` returns it; on any other, and where the system cannot, nothing happens.
+    rows : StoredRows
+        Of an open graph store. Arrays that are not mapped stay, and where the system cannot, nothing happens.
     """
-    mapping = array.base if isinstance(array, np.memmap) else None
-    if isinstance(mapping, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        mapping.madvise(mmap.MADV_DONTNEED)
+    for array in (rows.offsets, rows.neighbors, rows.weights, rows.types):
+        mapping = array.base if isinstance(array, np.memmap) else None
+        if isinstance(mapping, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            mapping.madvise(mmap.MADV_DONTNEED)

@@ -14,11 +14,12 @@ from seedrank.io.tables import TableInput, TableSource
 
 
 class QueryIds(NamedTuple):
-    """Sorted distinct query ids, and how many rows carry them."""
+    """Sorted distinct query ids, how many rows carry them, and the table, whose other columns have not been read."""
 
     query_ids: pa.Array
     rows: int
     records: list[InputFileRecord]
+    table: TableInput
 
 
 def read_query_ids(source: TableSource, *, column: str, what: str = "queries") -> QueryIds:
@@ -53,4 +54,4 @@ def read_query_ids(source: TableSource, *, column: str, what: str = "queries") -
             )
         rows += len(values)
         encoder.include(values)
-    return QueryIds(encoder.finish()[1], rows, table.records)
+    return QueryIds(encoder.finish()[1], rows, table.records, table)

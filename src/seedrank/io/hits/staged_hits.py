@@ -39,19 +39,22 @@ class StagedHits:
     Attributes
     ----------
     folder : of the files; they are whoever's who made it.
-    query_ids : all distinct query ids, sorted.
+    query_ids : all distinct query ids, sorted; some may have no hit.
     size : queries of a segment.
+    hits : how many hits there are.
     record : what was read, and what identifies its content.
     """
 
     folder: Path
     query_ids: pa.Array
     size: int
+    hits: int
     record: InputRecord
     _form: HitForm
     _names: tuple[str | None, ...]
     _name_order: npt.NDArray[np.int32]
     _null_list: npt.NDArray[np.bool_]
+    _places: npt.NDArray[np.int32]
 
     def load(self, first: int, last: int) -> HitTable:
         """Return the hits of the queries ``first`` … ``last - 1``, which are one segment, or none.
@@ -72,10 +75,13 @@ class StagedHits:
             node = batch.column("node")
             nodes.append(node, batch.column("fallback") if layout.fallback is not None else node.slice(0, 0))
         (node_codes, fallback), node_ids = nodes.finish()
+        own = slice(*np.searchsorted(self._places, [first, last]))
+        null_list = np.zeros(last - first, dtype=np.bool_)
+        null_list[self._places[own] - first] = self._null_list[own]
         return sorted_hits(
             HitTable(
                 query_ids=self.query_ids.slice(first, last - first),
-                query=(_numbers(table, "query") - first).astype(np.int32),
+                query=(self._places[_numbers(table, "query")] - first).astype(np.int32),
                 node_ids=node_ids,
                 node=node_codes,
                 weight=_numbers(table, "weight"),
@@ -84,7 +90,7 @@ class StagedHits:
                 fallback=None if layout.fallback is None else fallback,
                 source=None if layout.source is None else self._name_order[_numbers(table, "source")],
                 source_names=self._names,
-                null_list=self._null_list[first:last].copy(),
+                null_list=null_list,
                 records=self.record.files,
             )
         )
@@ -98,6 +104,7 @@ def stage_hits(
     query_ids: pa.Array,
     size: int,
     wanted: range,
+    every: pa.Array | None = None,
     sources: Sequence[str] = (),
     signed: bool = False,
     what: str = "queries",
@@ -111,6 +118,7 @@ def stage_hits(
     query_ids : all distinct query ids of the source, sorted, as `seedrank.io.hits.query_ids.read_query_ids` finds them.
     size : queries of a segment; at most `MOST_SEGMENTS` segments.
     wanted : positions of the queries that will be asked for; segments without any of them are read, but not written.
+    every : all query ids, sorted: those of queries without a hit, too; None: there are none of these.
 
     Raises
     ------
@@ -122,7 +130,7 @@ def stage_hits(
     with ExitStack() as files:
 
         def make_sink(form: HitForm) -> _Staging:
-            return _Staging(form, folder, query_ids, size, wanted, files)
+            return _Staging(form, folder, query_ids, query_ids if every is None else every, size, wanted, files)
 
         staging, records = scan_hits(source, columns, make_sink, sources=sources, signed=signed, what=what)
         staging.finish()
@@ -133,16 +141,25 @@ class _Staging:
     """Writes hits to the files of their segments."""
 
     def __init__(
-        self, form: HitForm, folder: Path, query_ids: pa.Array, size: int, wanted: range, files: ExitStack
+        self,
+        form: HitForm,
+        folder: Path,
+        query_ids: pa.Array,
+        every: pa.Array,
+        size: int,
+        wanted: range,
+        files: ExitStack,
     ) -> None:
-        self._form, self._folder, self._query_ids, self._size = form, folder, query_ids, size
+        self._form, self._folder, self._query_ids, self._every, self._size = form, folder, query_ids, every, size
+        self._places = match_ids(query_ids.cast(every.type), every)
+        self._hits = 0
         self._schema = _schema(form)
         self._names: dict[str | None, int] = {}
         self._null_list = np.full(len(query_ids), form.layout.nested)
         optional = ("rank", "retriever_weight", "source", "fallback")
         columns = [name for name in optional if getattr(form.layout, name) is not None]
         self._fingerprint = HitFingerprint(query_ids.type, form.node_type, ("weight", *columns))
-        self._segments = range(wanted.start // size, -(-min(wanted.stop, len(query_ids)) // size))
+        self._segments = range(wanted.start // size, -(-min(wanted.stop, len(every)) // size))
         with storage_errors(f"writing to {folder}"):
             # Files of segments without a hit are there, too.
             self._writers = {
@@ -157,6 +174,7 @@ class _Staging:
         hits, layout = found.hits, self._form.layout
         rows = self._positions(found.rows)
         query = rows if found.every_row else rows[hits.parents]
+        self._hits += len(query)
         self._null_list[rows[~hits.is_null]] = False
         values: dict[str, Any] = {
             "query": query,
@@ -189,7 +207,16 @@ class _Staging:
         order = np.array([ordered.index(name) for name in self._names], dtype=np.int32)
         record = InputRecord(files=records, fingerprint=self._fingerprint.hexdigest())
         return StagedHits(
-            self._folder, self._query_ids, self._size, record, self._form, ordered, order, self._null_list
+            folder=self._folder,
+            query_ids=self._every,
+            size=self._size,
+            hits=self._hits,
+            record=record,
+            _form=self._form,
+            _names=ordered,
+            _name_order=order,
+            _null_list=self._null_list,
+            _places=self._places,
         )
 
     def _sources(self, source: pa.Array) -> tuple[npt.NDArray[np.int32], UInt64Array]:
@@ -223,7 +250,7 @@ class _Staging:
 
     def _write(self, query: npt.NDArray[np.int32], batch: pa.RecordBatch) -> None:
         """Hand every hit to the file of its segment; those of segments that are not written are dropped first."""
-        segment = query // self._size
+        segment = self._places[query] // self._size
         written = (segment >= self._segments.start) & (segment < self._segments.stop)
         if not written.all():
             segment, batch = segment[written], batch.filter(pa.array(written))

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from seedrank.errors import ConfigError
 from seedrank.io.records import RunManifest
 from seedrank.io.run.part_files import RANGES_FOLDER, part_number
+from seedrank.io.run.range_lock import ranges_at_work
 from seedrank.io.run.runfolder import RunFolder, check_run_replaceable
 from seedrank.io.storage.files import aside, storage_errors, write_text_atomically
 from seedrank.part_span import PartSpan, span_of_name
@@ -47,6 +48,16 @@ class RangeFolder(RunFolder):
     def parts_in(self, folder: Path) -> Iterator[Path]:
         """Yield the part files of the range."""
         return (file for file in super().parts_in(folder) if self.span.has(part_number(file.name)))
+
+    def other_runs_at_work(self, run_key: str) -> list[RunManifest]:
+        """Return the manifests of ranges that are being written here, of another run than the one of this key."""
+        others = {
+            span: manifest
+            for span, manifest in read_range_manifests(self.path).items()
+            if span != self.span and manifest.run_key not in (None, run_key)
+        }
+        living = ranges_at_work(self.path) if others else set()
+        return [manifest for span, manifest in others.items() if span in living]
 
     def write_manifest(self, manifest: RunManifest) -> None:
         """Replace the manifest of the range."""

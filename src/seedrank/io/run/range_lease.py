@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from seedrank.errors import ConfigError
 from seedrank.io.run.lease import LOCK_KEY, Lease, leased, settle_lock
 from seedrank.io.run.part_files import RANGES_FOLDER
 from seedrank.io.storage.objects import ObjectFolder
@@ -49,6 +50,21 @@ def leased_without_ranges(objects: ObjectFolder) -> Iterator[Lease]:
     with leased(objects) as lease:
         _settle_ranges(objects, lease, PartSpan(0, None))
         yield lease
+
+
+def is_range_at_work(objects: ObjectFolder, span: PartSpan) -> bool:
+    """Whether somebody writes a range; takes as long as it takes to see that a holder of its lock is dead.
+
+    Raises
+    ------
+    StorageError
+        The lock could not be read.
+    """
+    try:
+        settle_lock(objects, f"{RANGES_FOLDER}/{span.name}{_SUFFIX}")
+    except ConfigError:
+        return True
+    return False
 
 
 def _settle_ranges(objects: ObjectFolder, lease: Lease, span: PartSpan) -> None:

@@ -19,6 +19,9 @@ from seedrank.io.run.part_files import RANGES_FOLDER
 from seedrank.io.storage.files import storage_errors
 from seedrank.part_span import PartSpan, span_of_name
 
+#: What a lock answers that another holds.
+_HELD = frozenset({errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES})
+
 
 @contextmanager
 def locked_range(path: Path, span: PartSpan) -> Iterator[None]:
@@ -57,6 +60,38 @@ def locked_range(path: Path, span: PartSpan) -> Iterator[None]:
             os.close(descriptor)
 
 
+def ranges_at_work(path: Path) -> set[PartSpan]:
+    """Return the ranges of a run folder that are being written; none where the file system has no locks.
+
+    Raises
+    ------
+    StorageError
+        The folder cannot be read.
+    """
+    ranges, found = path / RANGES_FOLDER, set()
+    # In turn with those who take a lock: none of them may find it held by who only looks.
+    with in_turn(ranges / "claims"), storage_errors(f"reading {ranges}"):
+        for file in ranges.glob("parts-*.lock"):
+            span = span_of_name(file.stem)
+            if span is not None and _is_held(file):
+                found.add(span)
+    return found
+
+
+def _is_held(file: Path) -> bool:
+    try:
+        descriptor = os.open(file, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in _HELD
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _check_free(file: Path, path: Path, span: PartSpan, other: PartSpan) -> None:
     """Refuse a range whose lock is held; a lock that nobody holds is removed."""
     try:
@@ -68,7 +103,7 @@ def _check_free(file: Path, path: Path, span: PartSpan, other: PartSpan) -> None
         file.unlink(missing_ok=True)
     except OSError as error:
         # Where the file system has no locks, nobody is locked out.
-        if error.errno in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES):
+        if error.errno in _HELD:
             raise _refused(path, span, other, "") from None
     finally:
         os.close(descriptor)

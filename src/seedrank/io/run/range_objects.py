@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from seedrank.io.records import RunManifest
 from seedrank.io.run.lease import Lease
 from seedrank.io.run.part_files import RANGES_FOLDER, part_number
+from seedrank.io.run.range_lease import is_range_at_work
 from seedrank.io.run.run_objects import RunObjects
 from seedrank.io.storage.objects import ObjectFolder
 from seedrank.part_span import PartSpan, span_of_name
@@ -50,6 +51,14 @@ class RangeObjects(RunObjects):
     def parts_in(self, names: Iterable[str]) -> Iterable[str]:
         """Yield the keys of the part files of the range."""
         return (key for key in super().parts_in(names) if self._span.has(part_number(key.rpartition("/")[2])))
+
+    def other_runs_at_work(self, run_key: str) -> list[RunManifest]:
+        """Return the manifests of ranges that are being written here, of another run than the one of this key."""
+        return [
+            manifest
+            for span, manifest in read_range_objects(self.objects).items()
+            if span != self._span and manifest.run_key not in (None, run_key) and is_range_at_work(self.objects, span)
+        ]
 
     def remove_ranges(self) -> None:
         """Leave the manifests of all ranges for the whole run."""

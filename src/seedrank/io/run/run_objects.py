@@ -2,7 +2,7 @@
 
 ::
 
-    PREFIX/run.json                         the manifest, put again after every part
+    PREFIX/run.json                         the manifest, put again as parts are finished
     PREFIX/candidates/part-00000.parquet    nothing but parts in here
     PREFIX/queries/part-00000.parquet
     PREFIX/_SUCCESS                         empty, put last
@@ -189,6 +189,10 @@ class RunObjects:
         if self._found is None:
             self._found = self.objects.marks()
         return self._found.get(key) or self.objects.mark(key)
+
+    def other_runs_at_work(self, run_key: str) -> list[RunManifest]:  # ranges ask
+        """Return nothing: nobody writes beside a whole run."""
+        return []
 
     def keep_parts(self, parts: Iterable[int]) -> None:
         """Remove the files of all other parts."""

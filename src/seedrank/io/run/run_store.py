@@ -65,6 +65,9 @@ class RunStore(Protocol):
     def damage(self, record: PartRecord) -> str:
         """Say what is wrong with the files of a part; "" if they are what was written."""
 
+    def other_runs_at_work(self, run_key: str) -> list[RunManifest]:
+        """Return the manifests of ranges that are being written here, of another run than the one of this key."""
+
     def keep_parts(self, parts: Iterable[int]) -> None:
         """Remove the files of all other parts."""
 

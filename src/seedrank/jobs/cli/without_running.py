@@ -10,7 +10,8 @@ import click
 from seedrank.config import ScoreOptions
 from seedrank.jobs.cli.console import set_up_logging
 from seedrank.jobs.cli.options import GroupedCommand, GroupedOption, collect
-from seedrank.jobs.cli.render import echo_json
+from seedrank.jobs.cli.printable import printable
+from seedrank.jobs.cli.render import echo_json, echo_table
 from seedrank.jobs.cli.score import job_inputs, score_arguments
 
 
@@ -22,14 +23,14 @@ class Answer(Protocol):
 
 
 def job_question(
-    name: str, *, example: str, show: Callable[[dict[str, Any]], None], own: tuple[click.Option, ...] = ()
+    name: str, *, example: str, title: str, own: tuple[click.Option, ...] = ()
 ) -> Callable[[Callable[..., Answer]], click.Command]:
     """Make a command of a function that says something about a job.
 
     Parameters
     ----------
     name, example : of the command.
-    show : prints the answer for people.
+    title : what stands above the answer for people.
     own : options that ``score`` does not have.
 
     Returns
@@ -67,8 +68,11 @@ def job_question(
             found = answer(inputs, out=out, options=options, **mine).to_dict()
             if as_json:
                 echo_json(found)
-            else:
-                show(found)
+                return
+            warnings = found.pop("warnings")
+            echo_table(title, {name: value for name, value in found.items() if value is not None})
+            for warning in warnings:
+                click.echo(printable(f"  warning: {warning}", one_line=True))
 
         command.params.extend(own)
         return command

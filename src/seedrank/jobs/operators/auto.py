@@ -18,10 +18,9 @@ from seedrank.jobs.clock import Clock
 from seedrank.jobs.operators.fuse import fuse_requirements
 from seedrank.jobs.operators.outcome import Outcome, Requirements, Runner
 from seedrank.jobs.operators.ppr import ppr_requirements
-from seedrank.jobs.planning.queries import PlannedJob, PlannedQueries
 from seedrank.jobs.prepare import block_size, memory_budget
 from seedrank.jobs.progress import Stopwatch
-from seedrank.jobs.queries.query_set import QuerySet
+from seedrank.jobs.queries.query_set import PlannedJob, PlannedQueries, QuerySet
 
 #: Queries that are sorted by plan together; each plan then takes as many at once as its method does.
 WIDEST_BLOCK = 1024

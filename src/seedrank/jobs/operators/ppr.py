@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seedrank.config import ScoreOptions
+from seedrank.io.graph.mapped_pages import release_pages
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import BackendRecord
 from seedrank.jobs.clock import BlockTimer, Clock
@@ -111,7 +112,8 @@ def start_ppr(
         with stopwatch.stage("load_backend"):
             backend.load(resident, precision=options.precision, order=np.asarray(store.order))
             # Backends copy what they go through; of the store they look at rows near seeds only.
-            store.release_rows()
+            for rows in (store.by_source, store.by_destination):
+                release_pages(rows)
     with stopwatch.stage("transition"):
         graph = followed_graph(store, options) if options.paths or options.max_hops is not None else None
     # Of the memory of a device, what the graph left.
@@ -170,7 +172,8 @@ class PprRunner:
     @property
     def overlaps(self) -> bool:
         """Whether the backend works beside the host, and no limit counts the time of a block."""
-        return isinstance(self.machine, AsynchronousBackend) and not self.clock.limited
+        beside = isinstance(self.machine, AsynchronousBackend) and self.machine.works_beside_the_host
+        return beside and not self.clock.limited
 
     def score(self, queries: npt.NDArray[np.int64]) -> Outcome:
         """Score some queries together.
@@ -186,7 +189,7 @@ class PprRunner:
 
     def compute(self, queries: npt.NDArray[np.int64], meanwhile: Callable[[], None] | None) -> Callable[[], Outcome]:
         """Compute and select, and leave the rows for later; see `OverlappingRunner`."""
-        block, timer = self._within_hops(self.query_set.block(queries)), self.clock.timer()
+        timer, block = self.clock.timer(), self._within_hops(self.query_set.block(queries))
         return partial(self._rows, block, timer, self._score(block, timer, meanwhile))
 
     def _rows(self, block: QueryBlock, timer: BlockTimer, result: BlockResult) -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +15,13 @@ from seedrank.io.ids import match_ids
 from seedrank.io.queries import HitTable
 from seedrank.io.query_info import QueryInfoTable
 from seedrank.jobs.operators.hit_lists import build_hit_lists, source_names
-from seedrank.jobs.planning.queries import BUDGET_NAMES, PlannedQueries, check_possible, plan_queries, query_facts
+from seedrank.jobs.planning.queries import BUDGET_NAMES, check_possible, plan_queries, query_facts
 from seedrank.jobs.queries.graph_selection import GraphSelection
 from seedrank.jobs.queries.matched_hits import MatchedHits
 from seedrank.jobs.queries.query_seeds import query_seeds
+from seedrank.jobs.queries.query_set import PlannedQueries, QuerySet
 from seedrank.jobs.queries.source_roles import source_roles
 from seedrank.kernels.seeds import SeedSets
-
-if TYPE_CHECKING:
-    from seedrank.jobs.queries.query_set import QuerySet
 
 
 class PlannedHits(NamedTuple):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -28,51 +26,11 @@ from seedrank.jobs.planning.planner import (
     choose,
 )
 from seedrank.jobs.planning.signals import SIGNALS, TEXT_RULES, text_signals
-
-if TYPE_CHECKING:
-    from seedrank.jobs.queries.query_set import QuerySet
+from seedrank.jobs.queries.query_set import NOTHING, PlannedJob, PlannedQueries, QuerySet
 
 BUDGET_NAMES: tuple[Budget, ...] = get_args(Budget)
 #: Methods that rank what they find in the graph, from seeds.
 _OF_GRAPH = frozenset({"ppr", "walk", "bfs", "dfs", "neighbors"})
-#: What stands in the column ``method`` of a query for which nothing can run.
-NOTHING = "auto"
-
-
-class PlannedJob(NamedTuple):
-    """Queries that run together: the options of their method, and the query set with the hits that take part."""
-
-    options: ScoreOptions
-    query_set: QuerySet
-
-
-@dataclass(frozen=True)
-class PlannedQueries:
-    """How each of q queries runs.
-
-    Attributes
-    ----------
-    group : int32 (q,), position in ``jobs``; -1: nothing can run for the query.
-    jobs : the groups that occur.
-    plans, methods, traces : string (q,), columns of ``queries``.
-    """
-
-    group: npt.NDArray[np.int32]
-    jobs: tuple[PlannedJob, ...]
-    plans: pa.Array
-    methods: pa.Array
-    traces: pa.Array
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Queries by plan, or by the method where the query names one; by name, ``none`` last."""
-        named = [plan or method for plan, method in zip(self.plans.to_pylist(), self.methods.to_pylist(), strict=True)]
-        counted = Counter("none" if name == NOTHING else name for name in named)
-        return {name: counted[name] for name in sorted(counted, key=lambda name: (name == "none", name))}
-
-    def on(self, moved: Callable[[QuerySet], QuerySet]) -> PlannedQueries:
-        """Return the same plans with every query set moved."""
-        return replace(self, jobs=tuple(job._replace(query_set=moved(job.query_set)) for job in self.jobs))
 
 
 class QueryFacts(NamedTuple):

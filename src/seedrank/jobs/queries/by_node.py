@@ -12,7 +12,8 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import InputRecord
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.queries.graph_selection import GraphSelection
-from seedrank.jobs.queries.query_set import QuerySet, load_query_set
+from seedrank.jobs.queries.loading import load_query_set
+from seedrank.jobs.queries.query_set import QuerySet
 from seedrank.jobs.queries.segment_size import segment_size
 
 

@@ -18,7 +18,8 @@ from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.queries.find_id import find_id, position_of
 from seedrank.jobs.queries.in_files import is_on_storage
 from seedrank.jobs.queries.job_hits import hit_columns, takes_signed
-from seedrank.jobs.queries.query_set import QuerySet, load_query_set
+from seedrank.jobs.queries.loading import load_query_set
+from seedrank.jobs.queries.query_set import QuerySet
 
 
 class OneQuery(NamedTuple):
@@ -51,7 +52,7 @@ def load_one_query(
         ranks = np.flatnonzero(store.nodes_of_types((options.all_nodes,), option="--all-nodes"))
         position = position_of(query, store.ids.take(pa.array(ranks)), what="query", place=place)
         return OneQuery(load_query_set(store, inputs, options, among=slice(position, position + 1)), 0)
-    if inputs.query_vectors is not None or not is_on_storage(inputs.queries):
+    if inputs.node_vectors is not None or not is_on_storage(inputs.queries):
         query_set = load_query_set(store, inputs, options)
     else:
         query_ids = read_query_ids(inputs.queries, column=options.hit_query_column).query_ids

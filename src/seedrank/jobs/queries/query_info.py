@@ -39,6 +39,8 @@ def read_job_query_info(inputs: JobInputs, options: ScoreOptions) -> JobQueryInf
     InputDataError
         Bad attributes.
     """
+    if isinstance(inputs.query_info, JobQueryInfo):
+        return inputs.query_info
     planned = options.method == "auto"
     table = read_query_info(
         inputs.query_info,
@@ -98,6 +100,23 @@ def check_vector_column(inputs: JobInputs, options: ScoreOptions, place: str, *,
         )
 
 
+def joined_ids(known: pa.Array, query_ids: pa.Array, place: str) -> pa.Array:
+    """Return the sorted ids of queries and of further ones, ``known`` itself where there is no further one.
+
+    Raises
+    ------
+    InputDataError
+        Ids of another kind; ``place`` is what messages call these.
+    """
+    kind = common_id_type(((known.type, "query_id of the hits"), (query_ids.type, place)))
+    mine, others = known.cast(kind), query_ids.cast(kind)
+    new = others.filter(pa.array(match_ids(others, mine) < 0))
+    if not len(new):
+        return known
+    every = pa.concat_arrays([mine, new])
+    return every.take(pc.sort_indices(every))
+
+
 def with_queries(hits: HitTable, query_ids: pa.Array, place: str) -> HitTable:
     """Add queries that have no hit, given by their sorted ids; ``place`` is what messages call these.
 
@@ -106,15 +125,10 @@ def with_queries(hits: HitTable, query_ids: pa.Array, place: str) -> HitTable:
     InputDataError
         Ids of another kind than those of the hits.
     """
-    places = "query_id of the hits", place
-    kind = common_id_type(zip((hits.query_ids.type, query_ids.type), places, strict=True))
-    mine, others = hits.query_ids.cast(kind), query_ids.cast(kind)
-    new = others.filter(pa.array(match_ids(others, mine) < 0))
-    if not len(new):
+    every = joined_ids(hits.query_ids, query_ids, place)
+    if every is hits.query_ids:
         return hits
-    every = pa.concat_arrays([mine, new])
-    every = every.take(pc.sort_indices(every))
-    positions = match_ids(mine, every)
+    positions = match_ids(hits.query_ids.cast(every.type), every)
     null_list = np.zeros(len(every), dtype=np.bool_)
     null_list[positions] = hits.null_list
     return replace(hits, query_ids=every, query=positions[hits.query], null_list=null_list)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seedrank.config import ScoreOptions
+from seedrank.config.names import VECTOR_SOURCE
 from seedrank.io.graph.no_graph import NoGraph
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import InputRecord
@@ -19,9 +20,12 @@ from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.queries.by_node import NodeQueries
 from seedrank.jobs.queries.graph_selection import GraphSelection
 from seedrank.jobs.queries.in_files import StagedQueries, is_on_storage, staged_queries
-from seedrank.jobs.queries.query_set import QuerySet, check_query_options, load_query_set
+from seedrank.jobs.queries.loading import check_query_options, load_query_set
+from seedrank.jobs.queries.query_info import read_job_query_info
+from seedrank.jobs.queries.query_set import QuerySet
 from seedrank.jobs.queries.returnable import read_exclusion_table
 from seedrank.jobs.run.part_ranges import wanted_parts
+from seedrank.jobs.vectors import JobVectors, read_job_vectors
 
 
 class Segment(NamedTuple):
@@ -47,6 +51,8 @@ class QuerySegments:
         Queries of a segment, of the last one perhaps less.
     records : mapping
         What was read, by input name.
+    vectors : JobVectors, optional
+        Those of all queries.
     begin : int
         The query that will be asked for first.
     """
@@ -59,6 +65,7 @@ class QuerySegments:
         count: int,
         size: int,
         records: Mapping[str, InputRecord],
+        vectors: JobVectors | None = None,
         begin: int = 0,
     ) -> None:
         self._load = load
@@ -66,6 +73,7 @@ class QuerySegments:
         self._count = count
         self._size = max(size, 1)
         self.records = records
+        self.vectors = vectors
         self._begin = begin
         self._held: Segment | None = None
 
@@ -78,6 +86,7 @@ class QuerySegments:
             count=len(query_set),
             size=len(query_set),
             records=query_set.records,
+            vectors=query_set.vectors,
         )
 
     def __len__(self) -> int:
@@ -114,16 +123,16 @@ def open_queries(store: GraphStore, inputs: JobInputs, options: ScoreOptions, sc
     Raises
     ------
     ConfigError, InputDataError
-        See `seedrank.jobs.queries.query_set.load_query_set`; bad rows of all inputs are found here, none later.
+        See `seedrank.jobs.queries.loading.load_query_set`; bad rows of all inputs are found here, none later.
     StorageError
         The hits cannot be put aside.
     """
     check_query_options(inputs, options)
     source: NodeQueries | StagedQueries | None = None
     graph = GraphSelection(store, options)
+    vectors = None
     if may_be_cut(inputs, options):
-        if inputs.exclude is not None:
-            inputs = replace(inputs, exclude=read_exclusion_table(inputs.exclude, options))
+        inputs, vectors = _read_once(inputs, options)
         if options.all_nodes is not None:
             source = NodeQueries.of(store, inputs, options)
         else:
@@ -138,19 +147,31 @@ def open_queries(store: GraphStore, inputs: JobInputs, options: ScoreOptions, sc
         count=source.count,
         size=source.size,
         records={**nothing.records, **source.records},
+        vectors=vectors,
         begin=wanted_parts(source.count, options)[0].start * options.part_size,
     )
+
+
+def _read_once(inputs: JobInputs, options: ScoreOptions) -> tuple[JobInputs, JobVectors | None]:
+    """Read what is the same table for every segment; also return all vectors."""
+    info = None if inputs.query_info is None else read_job_query_info(inputs, options)
+    vectors = read_job_vectors(inputs, options, None if info is None else info.table.vectors)
+    inputs = replace(inputs, query_info=info)
+    if inputs.exclude is not None:
+        inputs = replace(inputs, exclude=read_exclusion_table(inputs.exclude, options))
+    if vectors is not None:
+        queries = None if inputs.query_vectors is None else vectors.queries.table
+        inputs = replace(inputs, node_vectors=vectors.nodes, query_vectors=queries)
+    return inputs, vectors
 
 
 def may_be_cut(inputs: JobInputs, options: ScoreOptions) -> bool:
     """Whether a job of many queries need not hold them all at a time.
 
-    It has to where nodes that only hits have are numbered (fusion, fallback, ``semantic``, ``hybrid``), where a planner
-    looks at every query, where vectors are searched or rank again, and where queries have attributes. Hits that are in
-    memory already may as well stay there.
+    It has to where nodes that only hits have are numbered (fusion, fallback, ``semantic``, ``hybrid``) and where a
+    planner looks at every query. Hits that are in memory already may as well stay there. What is said of the source of
+    a search among vectors is said of all hits.
     """
-    if options.ranks_hits or options.method == "auto" or inputs.query_vectors is not None:
+    if options.ranks_hits or options.method == "auto" or VECTOR_SOURCE in options.source:
         return False
-    if inputs.query_info is not None:
-        return False
-    return options.all_nodes is not None or is_on_storage(inputs.queries)
+    return options.all_nodes is not None or inputs.queries is None or is_on_storage(inputs.queries)

@@ -57,10 +57,8 @@ def record_inputs(
     manifest.inputs = dict(queries.records)
     # What parts say of their seeds is added up as they are finished.
     manifest.queries = QueryCounts(total=wanted, by_status={}, seeds_given=0, seeds_missing=0)
-    if "node_vectors" in queries.records:
-        query_set = queries.at_hand()
-        assert query_set.vectors is not None
-        manifest.vectors = query_set.vectors.counts(query_set.query_ids, store)
+    if queries.vectors is not None:
+        manifest.vectors = queries.vectors.counts(len(queries), store)
     if isinstance(store, NoGraph):
         return
     facts = store.facts

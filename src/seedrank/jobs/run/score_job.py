@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from bisect import insort
 from collections.abc import Callable, Mapping
 from typing import Literal
@@ -32,6 +33,11 @@ from seedrank.jobs.run.taken_over import EarlierResults, open_earlier
 
 log = logging.getLogger(__name__)
 
+#: Up to so many parts, ``run.json`` is written whenever one is finished. It lists them all: written 10,000 times for
+#: 10,000 parts it would take an hour. So beyond, writing it may take this share of the time.
+MOST_SAVED_AT_ONCE = 256
+SAVING_SHARE = 0.05
+
 
 class ScoreJob:
     """One run: plans its parts, lets an engine score and write them, records them; owns the manifest."""
@@ -59,6 +65,8 @@ class ScoreJob:
         self.reporter = MeteredReporter(reporter, self.metrics, self.manifest)
         #: Whether the folder is this run's. One that goes on leaves it alone until it is known to be the same run.
         self.begun = not earlier
+        #: Whether finished parts are not in ``run.json`` yet, and when it will be written again (of `time.monotonic`).
+        self._unsaved, self._save_from = False, 0.0
         #: Whether nothing was left to do, and nothing was touched.
         self.already_done = False
         if self.begun:
@@ -105,6 +113,7 @@ class ScoreJob:
         self.unchanged = self._open_earlier()
         self._plan_parts()
         self._save()
+        self._check_others()
 
     def _go_on(self, earlier: Earlier, *, built: bool) -> None:
         """Take over the intact parts of what was written there, if it is of the same run, and plan the others."""
@@ -137,7 +146,18 @@ class ScoreJob:
         self.begun = True
         self.folder.unmark_success()
         self._save()
+        self._check_others()
         self.folder.keep_parts(record.part for record in manifest.parts)
+
+    def _check_others(self) -> None:
+        """Refuse to write beside a range of another run that had written no part yet when this one looked.
+
+        Everybody writes the own manifest first: of two that begin in the same moment at least one sees the other.
+        """
+        assert self.manifest.run_key is not None
+        assert self.manifest.backend is not None
+        for other in self.folder.other_runs_at_work(self.manifest.run_key):
+            check_same_run(other, self.manifest, backend=self.manifest.backend.name, name=self.folder.name)
 
     def _start(self, queries: Callable[[], QuerySegments]) -> None:
         """Make the method ready; a run that goes on keeps the backend that ``auto`` chose when it began."""
@@ -221,6 +241,8 @@ class ScoreJob:
         if self.begun:
             self.folder.discard_replaced()
             try:
+                if self._unsaved:  # what is not recorded counts as unfinished
+                    self._save()
                 self.folder.remove_unfinished()
             finally:
                 self.close(state, error=error)
@@ -237,18 +259,26 @@ class ScoreJob:
         log.info("run_closed", extra={"state": state, "seconds": self.manifest.timings_s["total"]})
 
     def _record_part(self, finished: FinishedPart) -> None:
-        """Record a part that was written; while parts are scored, whoever calls this owns the manifest."""
+        """Record a part that was written; while parts are scored, whoever calls this owns the manifest.
+
+        A part that is finished, but not in ``run.json`` yet when the process is killed, is computed again.
+        """
         insort(self.manifest.parts, finished.record, key=lambda other: other.part)
         assert self.manifest.backend is not None
         self.manifest.backend.final_block_size = finished.block_size
-        self._save()
+        self._unsaved = True
+        if len(self.manifest.parts) <= MOST_SAVED_AT_ONCE or time.monotonic() >= self._save_from:
+            self._save()
         log.info("part_done", extra=finished.record.model_dump())
 
     def _save(self) -> None:
         """Write ``run.json`` and the metrics as they stand now."""
+        begun = time.monotonic()
         self._count()
         self.folder.write_manifest(self.manifest)
         self.metrics.write(self.manifest)
+        now = time.monotonic()
+        self._unsaved, self._save_from = False, now + (now - begun) / SAVING_SHARE
 
     def _count(self) -> None:
         """Bring what the manifest adds up to its present state."""

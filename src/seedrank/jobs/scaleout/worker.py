@@ -268,12 +268,12 @@ def _note(task: Task) -> Callable[[int, int], None] | None:
     """Return what tells the scheduler which block comes next: if this worker does not live to return it, that stays."""
     if task.noted is None:
         return None
-    topic, client = task.noted, get_client()
+    topic = task.noted
 
     def note(first: int, last: int) -> None:
         # Answered before the block begins. Without it a range is halved.
         with suppress(Exception):
-            client.log_event(topic, (first, last))
+            get_client().log_event(topic, (first, last))
 
     return note
 

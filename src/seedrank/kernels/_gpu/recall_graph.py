@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import cupy
 import numpy as np
 
-from seedrank.kernels._gpu.device import NULL
+from seedrank.kernels._gpu.device import NULL, device_errors
 from seedrank.kernels._gpu.staging import PIECE_BYTES, Staging
 from seedrank.kernels.arrays import BoolArray, Int32Array, Int64Array
 from seedrank.kernels.recall.recall_graph import RecallGraph
@@ -73,20 +73,23 @@ def upload_recall_graph(
     ------
     MemoryError
         It does not fit.
+    KernelError, ResourceError
+        See `seedrank.kernels._gpu.device.device_errors`.
     """
-    staging = Staging(piece_bytes)
-    sides: list[tuple[object, object, object]] = []
-    for place, rows in enumerate(graph.rows):
-        sums = staging.upload_array(cumulative[place]) if cumulative else NULL
-        offsets = staging.upload_array(rows.offsets, np.int64)
-        sides.append((offsets, staging.upload_array(rows.neighbors, np.int32), sums))
     order = np.asarray(graph.order, dtype=np.int32)
-    if len(sides) == 1:
-        sides.append((NULL, NULL, NULL))
-    return DeviceRecallGraph(
-        nodes=graph.nodes,
-        order=staging.upload_array(order),
-        order_host=order,
-        sides=sides,
-        bounds_host=[np.asarray(rows.offsets) for rows in graph.rows],
-    )
+    sides: list[tuple[object, object, object]] = []
+    with device_errors():
+        staging = Staging(piece_bytes)
+        for place, rows in enumerate(graph.rows):
+            sums = staging.upload_array(cumulative[place]) if cumulative else NULL
+            offsets = staging.upload_array(rows.offsets, np.int64)
+            sides.append((offsets, staging.upload_array(rows.neighbors, np.int32), sums))
+        if len(sides) == 1:
+            sides.append((NULL, NULL, NULL))
+        return DeviceRecallGraph(
+            nodes=graph.nodes,
+            order=staging.upload_array(order),
+            order_host=order,
+            sides=sides,
+            bounds_host=[np.asarray(rows.offsets) for rows in graph.rows],
+        )

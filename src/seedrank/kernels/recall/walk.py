@@ -79,7 +79,7 @@ def random_walk(
     result = RecallResult.empty(width, k, precision)
     anchor_offsets, anchors, *exclusions = arguments.query_arguments(queries)
     query_keys = walk_keys(queries.query_keys, random_seed)
-    sums = [arguments.read_only(side) for side in walk_graph.cumulative] or [np.zeros(0, dtype=np.int64)]
+    sums = [arguments.read_only(side) for side in walk_graph.cumulative or (np.zeros(0, dtype=np.int64),)]
     offsets, neighbors, other_offsets, other_neighbors, both = arguments.row_arguments(graph.rows)
     shared = (
         (offsets, neighbors, sums[0], other_offsets, other_neighbors, sums[-1], both, bool(walk_graph.cumulative)),
