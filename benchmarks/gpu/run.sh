@@ -11,7 +11,7 @@
 # A stage that fails, or that is cut at its limit, leaves the others and their figures alone; what is not installed
 # (compute-sanitizer, which pip calls nvidia-cuda-sanitizer-api, 18 MB; torch; cuGraph) is left out. Figures:
 # benchmarks/results/gpu_*.json, written after every single one; the tables of benchmarks/README.md: gpu_tables.md beside
-# them; graphs, 4 GB, in TMPDIR until the end. Exit status: 0 every stage ended well; 1 one failed; 3 none failed, but one
+# them; graphs, 2 GB, in TMPDIR until the end. Exit status: 0 every stage ended well; 1 one failed; 3 none failed, but one
 # was cut or not begun; 4 there is no GPU that works, and why; 2 usage.
 #
 # Seconds to expect on one H200 and 16 cores, estimated: the CPU's share from times on two busy cores (42 s of one core
