@@ -39,6 +39,7 @@ CUPY = {
     "cuda.Device": "(device=None)",
     "cuda.Device.mem_info": "",
     "cuda.Event": "(block=False, disable_timing=False, interprocess=False)",
+    "cuda.Event.done": "",
     "cuda.Event.record": "(self, stream=None)",
     "cuda.Event.synchronize": "(self)",
     "cuda.MemoryPointer.copy_from_host_async": "(self, mem, size, stream=None)",
@@ -109,7 +110,7 @@ ALIASES = {
 OWN = {
     "RawKernel", "cuda.MemoryPool", "cuda.Stream.run", "cuda.Stream.start", "cuda.allocate", "cuda.as_copies_see_it",
     "cuda.cublas.check", "cuda.driver.check", "cuda.release", "cuda.runtime.check", "cuda.runtime.fault_of",
-    "cuda.Stream(at_once)", "cuda.Stream.arrive_later",
+    "cuda.Stream(at_once)", "cuda.Stream.arrive_later", "cuda.Stream.has_done",
 }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 HEADER = Path(__file__).with_name("cuda_shim.h")
 KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\(([\d* ]+)\)\s*)?(\w+)\s*\(([^)]*)\)\s*\{')
-SANITIZED = ("-O1", "-g1", "-fsanitize=address", "-fno-omit-frame-pointer", "--coverage")
+SANITIZED = ("-O1", "-g1", "-fsanitize=address", "-fno-omit-frame-pointer", "--coverage", "-frandom-seed=kernels")
 # Nothing is contracted that the source does not write as fma: the order of operations is what is tested.
 FLAGS = ("-std=c++17", "-fPIC", "-shared", "-ffp-contract=off", "-Wall", "-Werror", "-Wno-unknown-pragmas")
 TYPES = {

@@ -154,3 +154,23 @@ def test_explain_reads_all_to_see_that_it_is_the_same(
     pq.write_table(pa.Table.from_pylist(changed, hits().schema), files)
     with pytest.raises(InputDataError, match="queries: the content is not the one"):
         seedrank.explain(run.path, query="q07", node="d")
+
+
+@pytest.mark.parametrize("given", ["query_vectors", "query_info"])
+def test_explain_of_hits_that_are_searched_by_vectors(graph: Path, files: Path, tmp_path: Path, given: str) -> None:
+    """All hits are kept: which sources there are depends on the vectors, too."""
+    for name, column, ids in (
+        ("nodes", "id", list("abcde")),
+        (given, "query_id", [f"q{n:02d}" for n in range(QUERIES)]),
+    ):
+        rows = [[1.0, float(place % 4)] for place in range(len(ids))]
+        pq.write_table(pa.table({column: ids, "vector": pa.array(rows, pa.list_(pa.float32()))}), tmp_path / name)
+    options: dict[str, Any] = {
+        given: tmp_path / given,
+        "node_vectors": tmp_path / "nodes",
+        "source": ["vectors", "sparse"],
+    }
+    run = seedrank.score(graph, queries=files, method="semantic", out=tmp_path / "run", **options)
+    row = run.candidates.to_arrow().to_pylist()[-1]
+    found = seedrank.explain(run.path, query=row["query_id"], node=row["node_id"])
+    assert (found.rank, found.score) == (row["rank"], row["score"])

@@ -129,7 +129,12 @@ def test_forms_of_what_a_query_brings(store: seedrank.GraphStore) -> None:
         ({"query_info": {"vector": ["x"]}}, InputDataError, "which is no vector"),
         ({"query_info": {"text": 3 + 4j}}, InputDataError, "'text' has the value"),
         ({"query_info": {"exclude": [1]}}, InputDataError, "nothing is converted silently"),
+        ({"query_info": {"vector": [[1.0] * 4]}}, InputDataError, "which is no vector"),
+        ({"query_info": "info.parquet"}, InputDataError, "query_info is 'info.parquet'"),
         ({"exclude": ["n01", None]}, InputDataError, "is null"),
+        ({"exclude": "n01"}, InputDataError, "exclude is 'n01'"),
+        ({"exclude": 5}, InputDataError, "expected: ids of nodes"),
+        ({"exclude": ["n01", 5]}, InputDataError, "node ids are no column of ids"),
     ],
 )
 def test_what_is_refused(store: seedrank.GraphStore, given: dict[str, Any], error: Any, message: str) -> None:

@@ -178,7 +178,7 @@ def test_memory_of_a_block_is_what_was_planned(stand_in: Any) -> None:
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("sums", [0, 1, 5])
+@pytest.mark.parametrize("sums", [0, 5])
 def test_a_block_is_as_wide_as_the_formula_of_the_docs_says(
     stand_in: Any, monkeypatch: pytest.MonkeyPatch, precision: Precision, sums: int
 ) -> None:
@@ -260,12 +260,24 @@ def test_a_report_holds_the_sums_of_its_step_whenever_it_is_read(monkeypatch: py
     assert len({tuple(sums) for sums in found[True]}) == 3
 
 
+def test_a_report_that_nobody_reads_keeps_its_buffer_until_it_is_filled(stand_in: Any) -> None:
+    """CuPy hands the memory of dropped buffers out again; the copy would write into the next one, such as seeds."""
+    report = module("_gpu.report").DeviceReport(stand_in.zeros(6, float))
+    copied = report._copied
+    assert not copied.done
+    del report
+    assert copied.done
+
+
 def test_a_report_that_does_not_wait_is_noticed(stand_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = some_graph()
     backend = loaded(graph)
     backend.start(query_block(graph.seeds([{0: 1.0}]), 0, 1), restart=0.3)
+    stand_in.cuda.get_current_stream().synchronize()
+    report = backend.step()
+    assert len(stand_in.cuda.get_current_stream()._waiting) == 1, "a step that waited"
     monkeypatch.setattr(stand_in.cuda.Event, "synchronize", lambda self: None)
-    assert abs(float(backend.step().mass[0]) - 1) > 1e-3
+    assert abs(float(report.mass[0]) - 1) > 1e-3
 
 
 def test_works_in_turn_only() -> None:

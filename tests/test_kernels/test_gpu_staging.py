@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from seedrank.errors import ResourceError
+from seedrank.kernels.backends.resolver import create_backend
 from seedrank.kernels.runs import offsets_of
 from seedrank.kernels.transition import SparseRows
-from seedrank.testing.harness import kernel_graph
+from seedrank.testing.harness import kernel_graph, query_block
 from seedrank.testing.recall_harness import recall_graph
 
 pytestmark = pytest.mark.usefixtures("gpu_device")
@@ -114,13 +115,34 @@ def test_a_wait_that_is_missing_is_noticed(stand_in: Any, monkeypatch: pytest.Mo
     assert uploaded(graph, 256) != right
 
 
+def test_a_piece_is_written_while_the_one_before_is_copied(stand_in: Any) -> None:
+    """Whatever waits on the stream then has not been waited for: the copy of the piece before, and of no other."""
+    staging, waiting = module("staging").Staging(80), []
+
+    def write(first: int, last: int, into: Any) -> None:
+        waiting.append(len(staging._stream._waiting))
+        into[:] = np.arange(first, last)
+
+    assert staging.upload(55, np.int64, write).get().tolist() == list(range(55))
+    # At first there is what the stream itself waits for.
+    assert waiting == [1, 2, 1, 1, 1, 1]
+
+
 def test_ordinary_memory_does_where_there_is_no_other(stand_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = some_graph(100)
     right = uploaded(graph, 256)
     monkeypatch.setenv("FAKE_CUPY_FAULT", "pinned:2")
+
+    def there_and_back() -> tuple[list[bytes], list[float]]:
+        backend = create_backend("gpu")
+        backend.load(graph.transition(), precision="float64", order=graph.adjacency.order)
+        backend.start(query_block(graph.seeds([{0: 1.0}, {1: 1.0}]), 0, 2), restart=0.5)
+        return uploaded(graph, 256), backend.step().mass.round(12).tolist()
+
     with pytest.warns(RuntimeWarning, match=r"no pinned memory \(cudaError 2: .*\); what is copied") as said:
-        assert uploaded(graph, 256) == right
-    assert len(said) == 1
+        found = there_and_back()
+    assert found == (right, [1.0, 1.0])
+    assert len({(warning.filename, warning.lineno) for warning in said}) == 1, "a place that warns once"
 
 
 def test_a_device_that_is_lost_while_a_graph_is_copied_is_told(stand_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:

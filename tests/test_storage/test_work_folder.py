@@ -15,6 +15,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import seedrank
 from seedrank.errors import InputDataError
+from seedrank.io.run import lock, owned
 from seedrank.io.run.owned import Ownership, folders_below
 from seedrank.jobs import work_dir
 from seedrank.jobs.work_dir import work_folder
@@ -26,6 +27,7 @@ HITS = pa.table({"query_id": [1], "node_id": [1]})
 OWNER = """
 import sys
 from pathlib import Path
+from seedrank.io.run import lock, owned
 from seedrank.io.run.owned import Ownership
 
 held = [Ownership(Path(name)) for name in sys.argv[1:]]
@@ -48,7 +50,7 @@ def left_in(work: Path) -> list[str]:
 
 def test_what_a_killed_process_left_goes_and_what_lives_stays(tmp_path: Path) -> None:
     work = work_folder(str(tmp_path / "work"))
-    places = [work / name for name in ("builds/a1", "copies/b2", "runs/c3/d4")]
+    places = [work / name for name in (f"builds/{'a1' * 16}", f"copies/{'b2' * 16}", f"runs/{'c3' * 8}/{'d4' * 8}")]
     owner = subprocess.Popen(
         [sys.executable, "-c", OWNER, *map(str, places)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -122,13 +124,41 @@ def test_graphs_of_the_last_runs_stay_for_explain(tmp_path: Path, monkeypatch: p
 
 def test_a_lock_file_without_its_folder_goes_too(tmp_path: Path) -> None:
     """Killed before the folder was made; and a folder may be owned again once it was given back."""
-    place = tmp_path / "builds" / "a1"
+    place = tmp_path / "builds" / ("a1" * 16)
     ownership = Ownership(place)
     assert folders_below(place.parent) == [place]
     work_folder(str(tmp_path))
     assert folders_below(place.parent) == [place]
     ownership.give_back()
     assert folders_below(place.parent) == []
-    place.with_name(".a1.lock").touch()
+    place.with_name(f".{place.name}.lock").touch()
     work_folder(str(tmp_path))
     assert folders_below(place.parent) == []
+
+
+def test_what_others_keep_beside_it_is_left_alone(tmp_path: Path) -> None:
+    """A work folder that is also where runs are written, under names like those of the work folder."""
+    run = seedrank.score(EDGES, queries=HITS, out=tmp_path / "runs" / "tonight", backend="scipy")
+    (tmp_path / "builds" / "graph").mkdir(parents=True)
+    (tmp_path / "copies").mkdir()
+    (tmp_path / "copies" / ("a1" * 16)).symlink_to(run.path)
+    before = sorted(tmp_path.rglob("*"))
+    work_folder(str(tmp_path))
+    assert sorted(tmp_path.rglob("*")) == before
+    assert len(run.candidates) == 2
+
+
+def test_a_folder_that_somebody_tidies_away_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, taken = tmp_path / ("c3" * 8) / ("d4" * 8), [1]
+    original = lock.acquired
+
+    def acquired(file: Path, *rest: Any) -> int:
+        if taken.pop():
+            file.parent.rmdir()
+            taken.append(0)
+        return original(file, *rest)
+
+    monkeypatch.setattr(owned, "acquired", acquired)
+    ownership = Ownership(place)
+    assert folders_below(place.parent) == [place]
+    ownership.give_back()

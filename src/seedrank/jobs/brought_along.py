@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from seedrank.io.graphstore import GraphStore
 from seedrank.io.query_info import EXCLUDE
 from seedrank.jobs.vectors import VectorSide
 
+#: What PyArrow raises for values that are no column.
+_NO_COLUMN = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
 #: Ids and an array of two dimensions.
 _Pair = tuple[pa.Array, npt.NDArray[np.floating[Any]]]
 
@@ -72,27 +75,38 @@ class BroughtAlong:
     options: ScoreOptions
 
     def info(self, given: Any) -> pa.Table:
-        """Return attributes: those of a mapping, or the table."""
-        if not isinstance(given, Mapping):
+        """Return attributes: those of a mapping, or the table.
+
+        Raises
+        ------
+        InputDataError
+            It is neither, or has a value that no column has.
+        """
+        if _is_table(given):
             return _with_query(given, self.query_ids[0], self.options)
+        if not isinstance(given, Mapping):
+            raise _unlike("query_info", given, "a mapping of attributes, or a table of one row")
         columns: dict[str, pa.Array] = {self.options.hit_query_column: self.query_ids}
         for name, value in given.items():
-            if name == EXCLUDE and isinstance(value, Iterable) and not isinstance(value, str):
-                ids = _ids([*value], self.store)
-                columns[name] = pa.ListArray.from_arrays(pa.array([0, len(ids)], pa.int32()), ids)
-            elif name == self.options.vector_column and isinstance(value, (Sequence, np.ndarray)):
-                numbers = pa.array(_numbers(value))
-                columns[name] = pa.ListArray.from_arrays(pa.array([0, len(numbers)], pa.int32()), numbers)
+            if name == EXCLUDE and value is not None:
+                columns[name] = _list_of(self._nodes(value))
+            elif name == self.options.vector_column and _is_vector(value):
+                columns[name] = _list_of(pa.array(_numbers(value)))
             else:
                 columns[name] = _of_one_value(name, value)
         return pa.table(columns)
 
     def exclusions(self, given: Any) -> pa.Table:
-        """Return exclusions: some node ids, or the table."""
-        # An Arrow array is a stream, too.
-        if hasattr(given, "__arrow_c_stream__") and (hasattr(given, "schema") or hasattr(given, "columns")):
+        """Return exclusions: some node ids, or the table.
+
+        Raises
+        ------
+        InputDataError
+            It is neither.
+        """
+        if _is_table(given):
             return _with_query(given, self.query_ids[0], self.options)
-        ids = _ids(given.to_pylist() if isinstance(given, (pa.Array, pa.ChunkedArray)) else [*given], self.store)
+        ids = self._nodes(given)
         return pa.table(
             {
                 self.options.hit_query_column: pa.repeat(self.query_ids[0], len(ids)),
@@ -100,16 +114,43 @@ class BroughtAlong:
             }
         )
 
+    def _nodes(self, given: Any) -> pa.Array:
+        if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+            raise _unlike("exclude", given, "ids of nodes, one after the other, or a table")
+        return _ids(given.to_pylist() if isinstance(given, (pa.Array, pa.ChunkedArray)) else [*given], self.store)
+
     def vectors(self, given: Any) -> Any:
         """Return what a job takes as vectors of queries: with the id of the query beside a bare vector."""
-        bare = isinstance(given, np.ndarray) and given.ndim == 1
-        if isinstance(given, (list, tuple)):
-            bare = all(isinstance(number, (int, float, np.number)) for number in given)
-        return (self.query_ids, _numbers(given)[np.newaxis]) if bare else given
+        return (self.query_ids, _numbers(given)[np.newaxis]) if _is_vector(given) else given
 
     def no_vector(self, nodes: VectorSide) -> _Pair:
         """Return the vectors of queries of which none has one."""
         return self.query_ids[:0], np.zeros((0, nodes.table.width or 1), dtype=nodes.table.rows.dtype)
+
+
+def _is_table(given: Any) -> bool:
+    """Whether this is a table, and no Arrow array, which is a stream, too."""
+    return hasattr(given, "__arrow_c_stream__") and (hasattr(given, "schema") or hasattr(given, "columns"))
+
+
+def _is_vector(given: Any) -> bool:
+    """Whether this is numbers, one after the other."""
+    if isinstance(given, np.ndarray):
+        return given.ndim == 1
+    return isinstance(given, (list, tuple)) and all(isinstance(one, (int, float, np.number)) for one in given)
+
+
+def _list_of(values: pa.Array) -> pa.Array:
+    """One list that holds some values."""
+    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+
+
+def _unlike(name: str, given: Any, expected: str) -> InputDataError:
+    return InputDataError(
+        f"{name} is {given!r}" if isinstance(given, (str, int, float)) else f"{name} is a {type(given).__name__}",
+        expected=expected,
+        fix="pass one of these; seedrank.score takes files",
+    )
 
 
 def _numbers(given: Any) -> npt.NDArray[Any]:
@@ -121,7 +162,7 @@ def _numbers(given: Any) -> npt.NDArray[Any]:
 def _of_one_value(name: str, value: Any) -> pa.Array:
     try:
         return pa.array([value])
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+    except _NO_COLUMN as error:
         raise InputDataError(
             f"query info: {name!r} has the value {value!r} ({error})",
             expected="a value that a column can hold",
@@ -138,7 +179,13 @@ def _with_query(given: Any, query_id: pa.Scalar, options: ScoreOptions) -> pa.Ta
 
 def _ids(values: list[Any], store: GraphStore) -> pa.Array:
     """Ids in the type of the graph, where they fit it."""
-    try:
+    with suppress(*_NO_COLUMN):
         return pa.array(values, store.ids.type if len(store.ids) else None)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+    try:
         return pa.array(values)
+    except _NO_COLUMN as error:
+        raise InputDataError(
+            f"node ids are no column of ids ({error})",
+            expected="integers, or strings, all alike",
+            fix="write them alike",
+        ) from None

@@ -165,7 +165,13 @@ class Backend(Protocol):
 
 @runtime_checkable
 class AsynchronousBackend(Backend, Protocol):
-    """A backend whose device makes steps while the host goes on; what reads a report or selects waits for it."""
+    """A backend whose device makes steps while the host goes on; what reads a report or selects waits for it.
+
+    Attributes
+    ----------
+    works_beside_the_host : bool
+        Whether it does.
+    """
 
     works_beside_the_host: bool
 

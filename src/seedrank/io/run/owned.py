@@ -17,7 +17,10 @@ from seedrank.errors import ConfigError
 from seedrank.io.run.lock import acquired
 from seedrank.io.storage.files import storage_errors
 
-_LOCK = re.compile(r"\.(?P<name>.+)\.lock")
+#: Names of such folders. Whatever else lies beside them, as where somebody keeps runs in the folder ``runs`` of a work
+#: folder, is nobody's business here.
+_NAME = re.compile(r"[0-9a-f]{16}(?:[0-9a-f]{16})?")
+_LOCK = re.compile(rf"\.(?P<name>{_NAME.pattern})\.lock")
 
 
 class Ownership:
@@ -25,7 +28,7 @@ class Ownership:
 
     Parameters
     ----------
-    place : the folder; no other process ever uses its name.
+    place : the folder; its name is 16 or 32 hexadecimal digits that no other process ever uses.
 
     Raises
     ------
@@ -43,8 +46,11 @@ class Ownership:
 
         self._file = _lock_of(place)
         with storage_errors(f"locking {place}"):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            self._descriptor = acquired(self._file, refused)
+            while True:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                with suppress(FileNotFoundError):  # whoever tidies up removes folders that are empty
+                    self._descriptor = acquired(self._file, refused)
+                    break
 
     def give_back(self) -> None:
         """Let others have it."""
@@ -54,14 +60,14 @@ class Ownership:
 
 
 def folders_below(parent: Path) -> list[Path]:
-    """Return the folders that processes own, or have owned, below another; also those that are not made yet."""
+    """Return the folders that processes own, or have owned, below another, by their names; also those not made yet."""
     names = set()
     with suppress(OSError):
         for entry in parent.iterdir():
             lock = _LOCK.fullmatch(entry.name)
             if lock:
                 names.add(lock["name"])
-            elif not entry.name.startswith("."):
+            elif _NAME.fullmatch(entry.name) and entry.is_dir() and not entry.is_symlink():
                 names.add(entry.name)
     return [parent / name for name in sorted(names)]
 

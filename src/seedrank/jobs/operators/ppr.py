@@ -172,7 +172,8 @@ class PprRunner:
     @property
     def overlaps(self) -> bool:
         """Whether the backend works beside the host, and no limit counts the time of a block."""
-        return isinstance(self.machine, AsynchronousBackend) and not self.clock.limited
+        beside = isinstance(self.machine, AsynchronousBackend) and self.machine.works_beside_the_host
+        return beside and not self.clock.limited
 
     def score(self, queries: npt.NDArray[np.int64]) -> Outcome:
         """Score some queries together.
@@ -188,7 +189,7 @@ class PprRunner:
 
     def compute(self, queries: npt.NDArray[np.int64], meanwhile: Callable[[], None] | None) -> Callable[[], Outcome]:
         """Compute and select, and leave the rows for later; see `OverlappingRunner`."""
-        block, timer = self._within_hops(self.query_set.block(queries)), self.clock.timer()
+        timer, block = self.clock.timer(), self._within_hops(self.query_set.block(queries))
         return partial(self._rows, block, timer, self._score(block, timer, meanwhile))
 
     def _rows(self, block: QueryBlock, timer: BlockTimer, result: BlockResult) -> Outcome:

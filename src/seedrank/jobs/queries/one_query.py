@@ -52,7 +52,7 @@ def load_one_query(
         ranks = np.flatnonzero(store.nodes_of_types((options.all_nodes,), option="--all-nodes"))
         position = position_of(query, store.ids.take(pa.array(ranks)), what="query", place=place)
         return OneQuery(load_query_set(store, inputs, options, among=slice(position, position + 1)), 0)
-    if inputs.query_vectors is not None or not is_on_storage(inputs.queries):
+    if inputs.node_vectors is not None or not is_on_storage(inputs.queries):
         query_set = load_query_set(store, inputs, options)
     else:
         query_ids = read_query_ids(inputs.queries, column=options.hit_query_column).query_ids

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
+from contextlib import suppress
 from functools import cached_property
 
 import cupy
 
-from seedrank.kernels._gpu.device import device_errors
-from seedrank.kernels._gpu.staging import host_memory
+from seedrank.kernels._gpu.device import DEVICE_ERRORS, device_errors
+from seedrank.kernels._gpu.staging import HostArray, host_memory
 from seedrank.kernels.arrays import Float64Array
 
 
@@ -26,6 +28,8 @@ class DeviceReport:
         self._host = host_memory(sums.nbytes).view(sums.dtype)
         sums.get(out=self._host, blocking=False)
         self._copied = cupy.cuda.get_current_stream().record()
+        # Where nobody reads the sums, CuPy would give the buffer to the next copy while this one is still on its way.
+        weakref.finalize(self, _outlive, self._copied, self._host).atexit = False
 
     @cached_property
     def _sums(self) -> Float64Array:
@@ -51,3 +55,9 @@ class DeviceReport:
         """See `StepReport`."""
         difference: Float64Array = self._sums[2]
         return difference
+
+
+def _outlive(copied: cupy.cuda.Event, _buffer: HostArray) -> None:
+    """Hold a buffer until what is copied into it has arrived."""
+    with suppress(*DEVICE_ERRORS):
+        copied.synchronize()

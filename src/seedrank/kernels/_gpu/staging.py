@@ -15,8 +15,8 @@ HostArray = npt.NDArray[Any]
 Write = Callable[[int, int, HostArray], None]
 """Writes the elements ``first … last - 1`` of an array into a buffer of that length."""
 
-PIECE_BYTES = 16 << 20
-"""Bytes of a buffer: a copy takes about a millisecond then, which makes what it costs to start one small."""
+PIECE_BYTES = 8 << 20
+"""Bytes of a buffer: a copy takes some hundred microseconds then, which makes what it costs to start one small."""
 
 
 class Staging:

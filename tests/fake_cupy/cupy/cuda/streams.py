@@ -31,6 +31,11 @@ class Event:
         """Mark what was started on the stream so far."""
         self._stream, self._place = stream, stream.started
 
+    @property
+    def done(self) -> bool:
+        """Whether that has happened."""
+        return self._stream is None or self._stream.has_done(self._place)
+
     def synchronize(self) -> None:
         """Wait until that has happened."""
         runtime.check("memory")
@@ -59,9 +64,13 @@ class Stream:
         self.started += 1
         self._waiting.append(work)
 
+    def has_done(self, place: int) -> bool:
+        """Whether everything up to a place is done."""
+        return self.started - len(self._waiting) >= place
+
     def run(self, place: int) -> None:
         """Do everything up to a place."""
-        while self._waiting and self.started - len(self._waiting) < place:
+        while not self.has_done(place):
             self._waiting.popleft()()
 
     def wait_event(self, event: Event) -> None:
