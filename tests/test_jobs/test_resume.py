@@ -1,5 +1,7 @@
 """Going on with a run: what is kept, what is computed again, and which runs are the same one."""
 
+# ruff: noqa: F811  # fixtures are imported, and asked for by their names
+
 from __future__ import annotations
 
 import json
@@ -13,55 +15,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import seedrank
+from finished_run import EDGES, HITS, OPTIONS, PARTS, again, content, files_of_part, finished, parts_of, run, store  # noqa: F401  # fixtures
 from seedrank.errors import ConfigError, IncompleteRunError, KernelError
 from seedrank.io.run.runfolder import RunFolder
 from seedrank.kernels.ppr import personalized_pagerank
 
 Command = Callable[..., Any]
 
-EDGES = pa.table({"src": list(range(40)), "dst": [(node * 7 + 1) % 40 for node in range(40)]})
-HITS = pa.table({"query_id": list(range(20)), "node_id": [(node * 3) % 40 for node in range(20)]})
-OPTIONS: dict[str, Any] = {"part_size": 6, "top_k": 5}
-PARTS = 4
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> seedrank.GraphStore:
-    return seedrank.build(EDGES, out=tmp_path_factory.mktemp("store") / "graph")
-
-
-@pytest.fixture(scope="module")
-def finished(store: seedrank.GraphStore, tmp_path_factory: pytest.TempPathFactory) -> seedrank.Run:
-    return seedrank.score(store, queries=HITS, out=tmp_path_factory.mktemp("finished") / "run", **OPTIONS)
-
-
-@pytest.fixture
-def run(finished: seedrank.Run, tmp_path: Path) -> seedrank.Run:
-    """A finished run that a test may damage."""
-    shutil.copytree(finished.path, tmp_path / "run")
-    return seedrank.open_run(tmp_path / "run")
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-
-
-def parts_of(run: seedrank.Run) -> dict[str, bytes]:
-    return {name: data for name, data in content(run.path).items() if name.endswith(".parquet")}
-
-
-def files_of_part(run: seedrank.Run, part: int) -> tuple[Path, Path]:
-    name = f"part-{part:05d}.parquet"
-    return run.path / "candidates" / name, run.path / "queries" / name
-
 
 def identities(run: seedrank.Run) -> dict[str, tuple[int, int]]:
     """Part file → what changes when it is written again."""
     return {str(file): (file.stat().st_ino, file.stat().st_mtime_ns) for file in run.path.glob("*/part-*.parquet")}
-
-
-def again(run: seedrank.Run, store: seedrank.GraphStore, **options: Any) -> seedrank.Run:
-    return seedrank.score(store, queries=HITS, out=run.path, **{**OPTIONS, **options})
 
 
 def test_a_finished_run_is_already_done_and_not_touched(run: seedrank.Run, store: seedrank.GraphStore) -> None:

@@ -21,7 +21,6 @@ from seedrank.jobs.building.memory import BuildSpace
 from seedrank.jobs.graphs.followed_graph import type_weights
 from seedrank.jobs.graphs.stores import store_of
 from seedrank.jobs.inputs import JobInputs
-from seedrank.jobs.operators.vector_hits import searches_vectors, union_of_ids
 from seedrank.jobs.prepare import (
     check_no_graph_options,
     check_store_options,
@@ -29,6 +28,7 @@ from seedrank.jobs.prepare import (
 from seedrank.jobs.queries.graph_selection import GraphSelection
 from seedrank.jobs.queries.loading import load_query_set
 from seedrank.jobs.queries.query_info import check_vector_column, takes_vectors
+from seedrank.jobs.queries.vector_hits import searches_vectors, union_of_ids
 
 
 @dataclass(frozen=True)

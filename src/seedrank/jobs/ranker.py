@@ -22,14 +22,14 @@ from seedrank.jobs.clock import Clock
 from seedrank.jobs.graphs.stores import store_of
 from seedrank.jobs.inputs import JobInputs
 from seedrank.jobs.methods import check_method_options, start_method
-from seedrank.jobs.operators.hit_lists import UNNAMED_SOURCE
-from seedrank.jobs.operators.vector_hits import refuse_source_of_vectors, searches_vectors
 from seedrank.jobs.prepare import check_store_options
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.queries.graph_selection import GraphSelection
+from seedrank.jobs.queries.hit_lists import UNNAMED_SOURCE
 from seedrank.jobs.queries.job_hits import hit_columns, no_hits, takes_signed
 from seedrank.jobs.queries.loading import load_query_set
 from seedrank.jobs.queries.query_set import QuerySet
+from seedrank.jobs.queries.vector_hits import refuse_source_of_vectors, searches_vectors
 from seedrank.jobs.resources import limited_threads
 from seedrank.jobs.run.parts import candidates_table
 from seedrank.jobs.vectors import read_node_vectors

@@ -15,10 +15,10 @@ from seedrank.jobs.clock import Clock
 from seedrank.jobs.operators.fusion import component_columns, fused_lists
 from seedrank.jobs.operators.groups import group_columns
 from seedrank.jobs.operators.outcome import Outcome, Requirements
-from seedrank.jobs.operators.vector_hits import hits_decision
 from seedrank.jobs.prepare import planned_blocks
 from seedrank.jobs.progress import Stopwatch
 from seedrank.jobs.queries.query_set import QuerySet
+from seedrank.jobs.queries.vector_hits import hits_decision
 
 #: Queries of a block: enough for arrays to pay, few enough for a bar that moves.
 WIDEST_BLOCK = 1024

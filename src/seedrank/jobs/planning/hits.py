@@ -14,9 +14,9 @@ from seedrank.io.graph.no_graph import NoGraph
 from seedrank.io.ids import match_ids
 from seedrank.io.queries import HitTable
 from seedrank.io.query_info import QueryInfoTable
-from seedrank.jobs.operators.hit_lists import build_hit_lists, source_names
 from seedrank.jobs.planning.queries import BUDGET_NAMES, check_possible, plan_queries, query_facts
 from seedrank.jobs.queries.graph_selection import GraphSelection
+from seedrank.jobs.queries.hit_lists import build_hit_lists, source_names
 from seedrank.jobs.queries.matched_hits import MatchedHits
 from seedrank.jobs.queries.query_seeds import query_seeds
 from seedrank.jobs.queries.query_set import PlannedQueries, QuerySet

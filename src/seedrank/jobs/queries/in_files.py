@@ -21,13 +21,13 @@ from seedrank.io.queries import HitTable
 from seedrank.io.records import InputRecord
 from seedrank.io.tables import TableInput
 from seedrank.jobs.inputs import JobInputs
-from seedrank.jobs.operators.vector_hits import refuse_source_of_vectors, searches_vectors
 from seedrank.jobs.queries.graph_selection import GraphSelection
 from seedrank.jobs.queries.job_hits import hit_columns, no_hits, takes_signed
 from seedrank.jobs.queries.loading import load_query_set
 from seedrank.jobs.queries.query_info import joined_ids
 from seedrank.jobs.queries.query_set import QuerySet
 from seedrank.jobs.queries.segment_size import segment_size
+from seedrank.jobs.queries.vector_hits import refuse_source_of_vectors, searches_vectors
 from seedrank.jobs.run.part_ranges import part_count, wanted_parts
 
 

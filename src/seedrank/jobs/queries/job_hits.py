@@ -14,8 +14,8 @@ from seedrank.io.queries import HitColumns, HitTable, read_hits
 from seedrank.io.records import InputRecord
 from seedrank.io.vectors import VectorTable
 from seedrank.jobs.inputs import JobInputs
-from seedrank.jobs.operators.vector_hits import refuse_source_of_vectors, searches_vectors
 from seedrank.jobs.queries.query_info import with_queries
+from seedrank.jobs.queries.vector_hits import refuse_source_of_vectors, searches_vectors
 from seedrank.jobs.vectors import JobVectors, read_job_vectors
 
 _HIT_ROLES = ("query", "node", "weight", "source", "seeds", "rank", "retriever_weight")

@@ -13,10 +13,9 @@ from seedrank.io.graph.no_graph import NoGraph
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import InputRecord
 from seedrank.jobs.inputs import JobInputs
-from seedrank.jobs.operators.hit_lists import build_hit_lists
-from seedrank.jobs.operators.vector_hits import check_vector_options, points_away, searches_vectors, with_vector_hits
 from seedrank.jobs.planning.hits import PlannedHits, plan_hits
 from seedrank.jobs.queries.graph_selection import GraphSelection
+from seedrank.jobs.queries.hit_lists import build_hit_lists
 from seedrank.jobs.queries.input_hashes import input_hashes
 from seedrank.jobs.queries.job_hits import read_job_hits
 from seedrank.jobs.queries.matched_hits import every_node, graph_place, match_hits, space_with_hits, with_fallback_nodes
@@ -33,6 +32,7 @@ from seedrank.jobs.queries.returnable import (
     read_job_exclusions,
     returnable_hits,
 )
+from seedrank.jobs.queries.vector_hits import check_vector_options, points_away, searches_vectors, with_vector_hits
 
 #: Options that say how hits are read or become seeds.
 _OF_HITS = (

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from seedrank.config import ScoreOptions
 from seedrank.errors import InputDataError
-from seedrank.jobs.operators.hit_lists import check_source_names, source_names
 from seedrank.jobs.queries.graph_selection import GraphSelection
+from seedrank.jobs.queries.hit_lists import check_source_names, source_names
 from seedrank.jobs.queries.matched_hits import MatchedHits
 from seedrank.kernels.ordinal_ranks import ordinal_ranks
 from seedrank.kernels.recall.neighbor_sets import count_distinct_neighbors

@@ -14,8 +14,8 @@ import pyarrow as pa
 from seedrank.config import ScoreOptions
 from seedrank.io.graphstore import GraphStore
 from seedrank.io.records import InputRecord
-from seedrank.jobs.operators.hit_lists import HitLists
 from seedrank.jobs.queries.exclusion_lists import ExclusionLists
+from seedrank.jobs.queries.hit_lists import HitLists
 from seedrank.jobs.queries.node_groups import NodeGroups
 from seedrank.jobs.queries.node_space import NodeSpace
 from seedrank.jobs.vectors import JobVectors

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from seedrank.config import ScoreOptions
 from seedrank.config.names import ROLES_BY_NAME, SourceRole
-from seedrank.jobs.operators.hit_lists import check_source_names
+from seedrank.jobs.queries.hit_lists import check_source_names
 
 
 def source_roles(names: Sequence[str], options: ScoreOptions, hits: str) -> tuple[SourceRole | None, ...]:
