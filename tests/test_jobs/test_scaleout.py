@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import logging
+import os
 import pickle
 import threading
 from collections.abc import Iterator
@@ -37,9 +38,12 @@ from small_job import EDGES, HITS, NODES, OPTIONS, PARTS, content, hits, local, 
 
 @pytest.fixture(scope="module")
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of a scheduler with two workers."""
+    """Address of a scheduler with two workers, for which Dask sets variables of this process only meanwhile."""
+    names = ("OMP_NUM_THREADS", "PYTHONHASHSEED", "DASK_LOGGING__DISTRIBUTED", "MALLOC_TRIM_THRESHOLD_")
+    before = [os.environ.get(name) for name in names]
     with scaleout_cluster.local_cluster(2, None, tmp_path_factory.mktemp("dask")) as client:
         yield client.scheduler.address
+    assert [os.environ.get(name) for name in names] == before
 
 
 def test_the_workers_of_a_scheduler_write_the_bytes_of_a_local_run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import multiprocessing
+import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
@@ -196,7 +197,7 @@ def local_cluster(count: int, devices: list[str] | None, scratch: Path) -> Itera
     ResourceError
         They cannot be started.
     """
-    with dask.config.set(SETTINGS):
+    with dask.config.set(SETTINGS), _environment_restored():
         cluster = _cluster(count, devices, scratch)
         try:
             client = Client(cluster, timeout=CONNECT_S, set_as_default=False)
@@ -259,6 +260,21 @@ def _remote(address: str) -> Iterator[Client]:
     finally:
         with _nothing_logged():  # of a scheduler that was lost
             _close(client)
+
+
+@contextmanager
+def _environment_restored() -> Iterator[None]:
+    """Take back what Dask sets in the environment of this process, for workers to inherit."""
+    names = (*dask.config.get("distributed.nanny.pre-spawn-environ"), "PYTHONHASHSEED")
+    before = {name: os.environ.get(name) for name in names}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 @contextmanager
