@@ -72,6 +72,34 @@ def test_every_width_gives_the_same_bits(precision: Precision, weighted: bool) -
     assert all(found[width] == found[64][:width] for width in found)
 
 
+@pytest.mark.parametrize(("precision", "apart"), [("float32", 1e-6), ("float64", 1e-13)])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_a_step_is_that_of_the_sparse_library(precision: Precision, apart: float, weighted: bool) -> None:
+    """The product by cuSPARSE on a GPU, by SciPy on the stand-in; restart and dangling mass by their definition."""
+    graph = some_graph(weighted=weighted)
+    cupy, transition, backend = importlib.import_module("cupy"), graph.transition(), loaded(graph, precision)
+    real = not cupy.__version__.endswith("fake")
+    library = importlib.import_module("cupyx.scipy.sparse" if real else "scipy.sparse")
+    there = cupy.asarray if real else np.asarray
+    (rows,), nodes = transition.products, transition.nodes
+    entries = transition.inverse_out_weight[rows.columns] if rows.probabilities is None else rows.probabilities
+    parts = (entries.astype(precision), np.asarray(rows.columns), rows.offsets.astype(np.int32))
+    matrix = library.csr_matrix(tuple(map(there, parts)), shape=(nodes, nodes))
+
+    def held() -> Any:
+        return backend._block.current[: nodes * 40].get().reshape(nodes, 40)  # type: ignore[attr-defined]
+
+    seeds = graph.seeds([{node: 1.0, 399 - node: 2.0} for node in range(40)])
+    backend.start(query_block(seeds, 0, 40), restart=0.2)
+    given = held()
+    dangling = given[transition.dangling_nodes].sum(axis=0)
+    assert dangling.any()
+    backend.step()
+    product = matrix @ there(given)
+    product = product.get() if real else product
+    np.testing.assert_allclose(held(), 0.8 * (product + dangling * given) + 0.2 * given, rtol=0, atol=apart)
+
+
 def test_long_rows_are_cut_into_pieces() -> None:
     """Also where entries are beyond 2**31, which no test has the memory for."""
     graphs = module("_gpu.device_graph")
